@@ -1,0 +1,59 @@
+package core
+
+import "encoding/json"
+
+// Delta is what one step changes: whole entities after the change, and the
+// journal entries that say why. It is written in one transaction before any
+// effect of the step is carried out.
+type Delta struct {
+	Slots       []*Slot       `json:"slots,omitempty"`
+	Bindings    []*Binding    `json:"bindings,omitempty"`
+	Delegations []*Delegation `json:"delegations,omitempty"`
+	Leases      []*Lease      `json:"leases,omitempty"`
+	Actions     []*Action     `json:"actions,omitempty"`
+	Journal     []Entry       `json:"-"`
+}
+
+// Empty says whether there is nothing to write.
+func (d *Delta) Empty() bool {
+	return len(d.Slots)+len(d.Bindings)+len(d.Delegations)+len(d.Leases)+len(d.Actions)+len(d.Journal) == 0
+}
+
+// Entry is one row of the append-only journal. The first entry of a step carries
+// the step's whole delta in Change, so that replaying the journal from the
+// beginning gives the state.
+type Entry struct {
+	Seq       int64           `json:"seq"`
+	AtMs      int64           `json:"at"` // unix milliseconds
+	Kind      string          `json:"kind"`
+	Slot      SlotName        `json:"slot,omitempty"`
+	Epoch     Epoch           `json:"epoch,omitempty"`
+	Lease     LeaseID         `json:"lease,omitempty"`
+	Action    ActionID        `json:"action,omitempty"`
+	Principal string          `json:"principal"`
+	Reason    string          `json:"reason,omitempty"`
+	Change    json.RawMessage `json:"change,omitempty"`
+}
+
+// Apply puts the delta into the state. The entities become the state's own: a
+// delta is applied once.
+func (s *State) Apply(d *Delta) {
+	for _, v := range d.Slots {
+		s.Slots[v.Name] = v
+	}
+	for _, v := range d.Bindings {
+		s.Bindings[v.Name] = v
+	}
+	for _, v := range d.Delegations {
+		s.Delegations[v.ID] = v
+	}
+	for _, v := range d.Leases {
+		s.Leases[v.ID] = v
+	}
+	for _, v := range d.Actions {
+		s.Actions[v.Action] = v
+	}
+	for _, e := range d.Journal {
+		s.Seq = max(s.Seq, e.Seq)
+	}
+}

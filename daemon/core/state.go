@@ -1,0 +1,189 @@
+package core
+
+// State is everything the authority knows. Only Apply changes it; the tables of
+// package store hold the same entities.
+type State struct {
+	Slots       map[SlotName]*Slot
+	Bindings    map[BindingName]*Binding
+	Delegations map[DelegationID]*Delegation
+	Leases      map[LeaseID]*Lease
+	Actions     map[ActionID]*Action
+	Seq         int64 // of the journal's last entry
+}
+
+// NewState returns an empty state.
+func NewState() *State {
+	return &State{
+		Slots:       map[SlotName]*Slot{},
+		Bindings:    map[BindingName]*Binding{},
+		Delegations: map[DelegationID]*Delegation{},
+		Leases:      map[LeaseID]*Lease{},
+		Actions:     map[ActionID]*Action{},
+	}
+}
+
+// Slot is one browser workspace. It owns the epoch.
+type Slot struct {
+	Name    SlotName `json:"name"`
+	Display string   `json:"display"` // headless, window
+	Created int64    `json:"created"` // unix milliseconds
+	Removed bool     `json:"removed"` // a tombstone keeps the epoch (I1)
+
+	Epoch   Epoch `json:"epoch"`
+	Ceiling Epoch `json:"ceiling"` // durable: no epoch above it has been issued
+
+	Holder      Holder   `json:"holder"`
+	Lease       LeaseID  `json:"lease"`       // the holder's, if an agent
+	Interrupted LeaseID  `json:"interrupted"` // what a person's takeover interrupted
+	LastHold    HoldID   `json:"last_hold"`   // the hold that the last takeover answered
+	Fence       FenceNow `json:"fence"`
+
+	Launch     *Launch   `json:"launch"`
+	Generation int64     `json:"generation"` // of the last launch
+	Scripts    []DocNow  `json:"scripts"`    // documents with an agent's script, not known to have ended
+	Pending    []DocNow  `json:"pending"`    // documents with input pending, during a drain
+	Reasons    []Reason  `json:"reasons"`    // of quarantine, apart from the actions themselves
+	Link       LinkState `json:"-"`          // of this daemon's life, never stored
+}
+
+// FenceNow is the slot's last fence.
+type FenceNow struct {
+	State    string   `json:"state"` // pending, acknowledged, draining, drained, unacknowledged
+	SinceMs  int64    `json:"since"`
+	Deadline Deadline `json:"deadline"`
+}
+
+// LinkState is the attested connection to the slot's extension.
+type LinkState struct {
+	Nonce    Nonce
+	Instance InstanceID
+	Hello    bool  // the extension's hello was accepted
+	Granted  Epoch // the epoch whose grant the extension confirmed
+	Stopping bool  // a clean stop is being prepared
+}
+
+// Launch is one run of the slot's browser.
+type Launch struct {
+	ID           LaunchID `json:"id"`
+	Generation   int64    `json:"generation"`
+	State        string   `json:"state"` // starting, running, stopping, ended, unknown
+	Unit         string   `json:"unit"`
+	InvocationID string   `json:"invocation_id"`
+	Containment  string   `json:"containment"`
+	KeeperPID    int      `json:"keeper_pid"`
+	KeeperStart  uint64   `json:"keeper_start"` // start time, clock ticks since boot
+	SecretHash   string   `json:"secret_hash"`
+	Debug        string   `json:"debug"` // debugging switches of a test launch
+	BootID       string   `json:"boot_id"`
+	StartedMs    int64    `json:"started"`
+	EndedMs      int64    `json:"ended"`
+}
+
+// BindingSpec is what a person declares.
+type BindingSpec struct {
+	Name          BindingName `json:"name"`
+	Slot          SlotName    `json:"slot"`
+	Project       string      `json:"project,omitempty"`
+	Worktree      string      `json:"worktree,omitempty"`
+	Environment   string      `json:"environment,omitempty"`
+	Account       string      `json:"account,omitempty"`
+	Tenant        string      `json:"tenant,omitempty"`
+	Start         string      `json:"start,omitempty"`
+	Origins       []string    `json:"origins,omitempty"`
+	Keys          []string    `json:"keys,omitempty"`
+	MaxLifetimeMs int64       `json:"max_lifetime_ms,omitempty"` // 0: eight hours
+	WatchMs       int64       `json:"watch_ms,omitempty"`        // 0: five seconds
+	Owner         string      `json:"owner,omitempty"`
+	RecoveryOwner string      `json:"recovery_owner,omitempty"`
+	CostOwner     string      `json:"cost_owner,omitempty"`
+}
+
+// Binding is a declared context for a slot.
+type Binding struct {
+	BindingSpec
+	Created int64 `json:"created"`
+	Removed bool  `json:"removed"`
+}
+
+// Delegation is a person's permission for an agent to acquire one binding.
+type Delegation struct {
+	ID      DelegationID `json:"id"`
+	Hash    string       `json:"hash"` // SHA-256 of the token, hexadecimal
+	Binding BindingName  `json:"binding"`
+	Agent   AgentName    `json:"agent"`
+	By      string       `json:"by"`
+	Expires Deadline     `json:"expires"`
+	Revoked bool         `json:"revoked"`
+}
+
+// LeaseState is where a lease stands.
+type LeaseState string
+
+const (
+	LeaseWaiting     LeaseState = "waiting"     // in the queue
+	LeaseGranted     LeaseState = "granted"     // holds the slot, not yet claimed
+	LeaseActive      LeaseState = "active"      // holds the slot
+	LeaseSuspended   LeaseState = "suspended"   // a restart or a lost link: its agent may resume
+	LeaseInterrupted LeaseState = "interrupted" // a person took over: may return at a handback
+	LeaseEnded       LeaseState = "ended"
+)
+
+// Lease is an agent's control of a slot, or its place in the queue.
+type Lease struct {
+	ID           LeaseID              `json:"id"`
+	Slot         SlotName             `json:"slot"`
+	Binding      BindingName          `json:"binding"`
+	Delegation   DelegationID         `json:"delegation"`
+	Agent        AgentName            `json:"agent"`
+	Task         string               `json:"task"`
+	RequestID    string               `json:"request_id"`
+	CapHash      string               `json:"cap_hash"` // SHA-256 of the capability
+	State        LeaseState           `json:"state"`
+	Why          string               `json:"why"` // why it ended
+	Epoch        Epoch                `json:"epoch"`
+	Arrived      int64                `json:"arrived"` // the journal's sequence: order in the queue
+	ForMs        int64                `json:"for_ms"`
+	WaitUntil    Deadline             `json:"wait_until"`
+	ClaimBy      Deadline             `json:"claim_by"`
+	Expires      Deadline             `json:"expires"`
+	MaxUntil     Deadline             `json:"max_until"`
+	Seen         map[TabID]DocumentID `json:"seen"` // the document last reported to this agent, by tab
+	LastTab      TabID                `json:"last_tab"`
+	Lane         []ActionID           `json:"lane"` // admitted, not yet done, in order
+	ActionsTotal int64                `json:"actions_total"`
+}
+
+// Action is one entry of the ledger.
+type Action struct {
+	Record
+	Agent    AgentName   `json:"agent"`
+	Binding  BindingName `json:"binding"`
+	BodyHash string      `json:"body_hash"`
+	Deadline Deadline    `json:"deadline"`
+	Sent     bool        `json:"sent"` // handed to the host
+	Over     bool        `json:"over"` // its epoch's control has ended
+	Closed   bool        `json:"closed"`
+	Instance InstanceID  `json:"instance"` // the worker that had the grant
+
+	Host      string              `json:"host"` // the host's last word: "", or wire's ActionDone.State
+	Rev       int64               `json:"rev"`  // of the extension's last report
+	How       string              `json:"how"`  // how its document came to rest
+	Open      int                 `json:"open"`
+	Document  DocumentID          `json:"document"`
+	Tab       TabID               `json:"tab"`
+	Script    bool                `json:"script"`
+	Requests  map[string]SeenCall `json:"requests"`
+	WatchEnds Deadline            `json:"watch_ends"`
+}
+
+// SeenCall is one request attributed to an action.
+type SeenCall struct {
+	Method     string `json:"method"`
+	URL        string `json:"url"`
+	Type       string `json:"type"`
+	State      string `json:"state"`
+	Status     int    `json:"status,omitempty"`
+	Error      string `json:"error,omitempty"`
+	Rule       string `json:"rule"`
+	AfterFence bool   `json:"after_fence,omitempty"`
+}

@@ -1,0 +1,122 @@
+package wire
+
+import "sessiondock.dev/sessiondock/daemon/core"
+
+// The JSON of the HTTP API. Durations are milliseconds. A request with an unknown
+// member is refused: a misspelt if_epoch must not be ignored.
+
+// AcquireRequest: POST /v1/leases.
+type AcquireRequest struct {
+	RequestID string           `json:"request_id"` // the same one returns the same lease
+	Binding   core.BindingName `json:"binding"`
+	ForMs     int64            `json:"for_ms"`  // 0: ten minutes
+	WaitMs    int64            `json:"wait_ms"` // 0: do not wait
+	Keys      []string         `json:"keys,omitempty"`
+	Agent     core.AgentName   `json:"agent,omitempty"` // must be the delegation's, if given
+	Task      string           `json:"task,omitempty"`
+}
+
+// LeaseReply answers acquire, renew, resume, release and GET of a lease.
+type LeaseReply struct {
+	Lease         core.LeaseID     `json:"lease"`
+	Slot          core.SlotName    `json:"slot"`
+	Binding       core.BindingName `json:"binding"`
+	Agent         core.AgentName   `json:"agent"`
+	Task          string           `json:"task,omitempty"`
+	State         core.LeaseState  `json:"state"`
+	Epoch         core.Epoch       `json:"epoch"`
+	Capability    string           `json:"capability,omitempty"` // once, in the answer to acquire
+	CDPURL        string           `json:"cdp_url,omitempty"`
+	ExpiresInMs   int64            `json:"expires_in_ms"`
+	MaxLifetimeMs int64            `json:"max_lifetime_ms"`
+	UploadDir     string           `json:"upload_dir,omitempty"`
+	Why           string           `json:"why,omitempty"` // why it ended or waits
+}
+
+// RenewRequest: POST /v1/leases/{lease}/renew.
+type RenewRequest struct {
+	ForMs int64 `json:"for_ms"`
+}
+
+// ResumeRequest: POST /v1/leases/{lease}/resume.
+type ResumeRequest struct {
+	WaitMs int64 `json:"wait_ms"`
+}
+
+// ActRequest: POST /v1/leases/{lease}/actions. The verb and its arguments are flat.
+type ActRequest struct {
+	ID         core.ClientID `json:"id"`
+	Epoch      *core.Epoch   `json:"epoch"`
+	Expect     *core.Expect  `json:"expect,omitempty"`
+	DeadlineMs int64         `json:"deadline_ms,omitempty"`
+	Act
+}
+
+// SlotRequest: POST /v1/slots.
+type SlotRequest struct {
+	Slot    core.SlotName `json:"slot"`
+	Display string        `json:"display"` // headless or window
+}
+
+// BindingRequest: POST /v1/bindings. Slot and Name are required.
+type BindingRequest struct {
+	core.BindingSpec
+}
+
+// DelegateRequest: POST /v1/bindings/{binding}/delegate.
+type DelegateRequest struct {
+	To    core.AgentName `json:"to"`
+	ForMs int64          `json:"for_ms"` // 0: one day
+}
+
+// DelegateReply carries the token, which is shown once.
+type DelegateReply struct {
+	Delegation  core.DelegationID `json:"delegation"`
+	Binding     core.BindingName  `json:"binding"`
+	Agent       core.AgentName    `json:"agent"`
+	Token       string            `json:"token"`
+	ExpiresInMs int64             `json:"expires_in_ms"`
+}
+
+// ChangeRequest is the body of a person's verb on a slot: POST
+// /v1/slots/{slot}/takeover, handback, start, stop, stop-page, adopt, quarantine/lift.
+type ChangeRequest struct {
+	IfEpoch    *core.Epoch    `json:"if_epoch,omitempty"`
+	By         string         `json:"by,omitempty"`          // the person's surface; default "cli"
+	FromPerson bool           `json:"from_person,omitempty"` // takeover from another person
+	StopPage   bool           `json:"stop_page,omitempty"`
+	StopNow    bool           `json:"stop_browser,omitempty"`
+	To         core.AgentName `json:"to,omitempty"`
+	Confirm    bool           `json:"confirm,omitempty"`
+	Note       string         `json:"note,omitempty"`
+}
+
+// ResolveRequest: POST /v1/actions/{action}/resolve.
+type ResolveRequest struct {
+	Verdict core.Remote `json:"verdict"` // applied or not_applied
+	Note    string      `json:"note,omitempty"`
+	By      string      `json:"by,omitempty"`
+}
+
+// SlotInfo is a row of GET /v1/slots.
+type SlotInfo struct {
+	Slot    core.SlotName `json:"slot"`
+	Display string        `json:"display"`
+	Status  core.Status   `json:"status"`
+}
+
+// EventRow is one row of the journal as GET /v1/events gives it.
+type EventRow struct {
+	Seq       int64         `json:"seq"`
+	AtMs      int64         `json:"at"`
+	Kind      string        `json:"kind"`
+	Slot      core.SlotName `json:"slot,omitempty"`
+	Epoch     core.Epoch    `json:"epoch,omitempty"`
+	Principal string        `json:"principal"`
+	Reason    string        `json:"reason,omitempty"`
+}
+
+// ErrorBody is every refusal of the API.
+type ErrorBody struct {
+	Error core.Error `json:"error"`
+}
