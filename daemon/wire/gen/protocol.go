@@ -1,0 +1,197 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/wire"
+)
+
+// history has one row for every version of the protocol, the current one last.
+var history = []struct {
+	version int
+	what    string
+}{
+	{1, "the first"},
+}
+
+var parties = map[byte]string{'D': "daemon", 'H': "host", 'X': "extension"}
+
+func renderProtocol(m *model) ([]byte, error) {
+	if last := history[len(history)-1].version; last != wire.Version {
+		return nil, fmt.Errorf("wire.Version is %d and the history ends with %d: add a row", wire.Version, last)
+	}
+	var w bytes.Buffer
+	fmt.Fprintf(&w, "<!-- %s -->\n", generated)
+	w.WriteString(`
+# The protocol
+
+What the daemon, the host and the extension say to each other, and the JSON of the daemon's HTTP API. The Go types of ` + "`daemon/wire`" + ` are the definition; this page, the extension's validators and its types are written from them.
+
+- A message is one JSON object; its member ` + "`t`" + ` names its type. Unknown members are ignored and unknown types dropped, so that a newer peer may say more. A request to the HTTP API is the opposite: an unknown member is refused, because a misspelt condition must not be ignored.
+- On ` + "`host.sock`" + ` a frame is a length of 4 bytes, little-endian, and that many bytes of JSON in UTF-8. On Native Messaging the length is in the machine's own order. A frame of length 0, a longer one than the limit, or one that is not UTF-8 ends the connection.
+- What daemon and extension say passes through the host unchanged. The host looks at ` + "`grant` and `fence`" + `, which move its own gate, and answers ` + "`action`" + ` itself. A message too large for one Native Messaging frame travels as ` + "`chunk`" + `s.
+- Everything between daemon and extension carries the nonce of the current link; a message with another nonce belongs to a link that has ended, and is dropped.
+- Where ` + "`null`" + ` is allowed it means the same as an empty value. Integers are at most 2^53-1. A string has at most ` + strconv.Itoa(maxString) + ` UTF-16 code units unless its row says otherwise; an array at most ` + strconv.Itoa(maxArray) + ` elements.
+
+## Verbs
+
+*Class*: a write can have an effect on the website, a read cannot. *Document*: the action runs only in the document last reported to this agent, or the one that ` + "`expect`" + ` names.
+
+| verb | class | target | must have | document | what it does |
+|---|---|---|---|---|---|
+`)
+	for _, v := range wire.Verbs {
+		class, target, doc := "read", "none", "any"
+		if v.Write {
+			class = "write"
+		}
+		switch v.Target {
+		case "need":
+			target = "required"
+		case "may":
+			target = "optional"
+		}
+		if v.Doc {
+			doc = "the expected"
+		}
+		row(&w, code(v.Verb), class, target, code(strings.Fields(v.Needs)...), doc, cell(v.Help))
+	}
+
+	w.WriteString("\n## Messages\n")
+	for _, link := range links(m) {
+		fmt.Fprintf(&w, "\n### From %s to %s\n", parties[link[0]], parties[link[1]])
+		for _, msg := range m.Messages {
+			for i := range msg.From {
+				if msg.From[i] == link[0] && msg.To[i] == link[1] {
+					fmt.Fprintf(&w, "\n#### `%s`\n", msg.T)
+					if i == 0 {
+						describe(&w, msg.object)
+					} else {
+						fmt.Fprintf(&w, "\nAs from %s to %s.\n", parties[msg.From[0]], parties[msg.To[0]])
+					}
+				}
+			}
+		}
+	}
+	w.WriteString("\n### Objects within messages\n")
+	for _, o := range m.Objects {
+		fmt.Fprintf(&w, "\n#### %s\n", o.Name)
+		describe(&w, o)
+	}
+
+	w.WriteString("\n## Bodies of the HTTP API\n\nDurations are milliseconds.\n")
+	for _, o := range m.API {
+		fmt.Fprintf(&w, "\n#### %s\n", o.Name)
+		describe(&w, o)
+	}
+
+	w.WriteString("\n## Codes\n\nEvery refusal is `{\"error\": {\"code\", \"message\", \"hint\", \"detail\"}}`. Clients decide on the code alone.\n\n| code | HTTP | exit | send again | meaning |\n|---|---|---|---|---|\n")
+	for _, c := range core.Codes {
+		row(&w, code(string(c.Code)), strconv.Itoa(c.HTTP), strconv.Itoa(c.Exit), string(c.Retry), cell(c.Meaning))
+	}
+
+	w.WriteString("\n## Limits\n\n| limit | value | why |\n|---|---|---|\n")
+	for _, l := range m.Limits {
+		row(&w, l.Name, limitValue(l), cell(l.Doc))
+	}
+
+	w.WriteString("\n## Versions\n\nThe version changes when a peer of the former one could not be understood. Parts of different versions refuse each other with `version_skew`.\n\n| version | what changed |\n|---|---|\n")
+	for _, h := range history {
+		row(&w, strconv.Itoa(h.version), cell(h.what))
+	}
+	return w.Bytes(), nil
+}
+
+// links are the pairs of parties that talk, in the order in which they begin to.
+func links(m *model) []string {
+	var out []string
+	seen := map[string]bool{}
+	for _, msg := range m.Messages {
+		for i := range msg.From {
+			l := string([]byte{msg.From[i], msg.To[i]})
+			if !seen[l] {
+				seen[l] = true
+				out = append(out, l)
+			}
+		}
+	}
+	return out
+}
+
+func describe(w *bytes.Buffer, o *object) {
+	if o.Doc != "" {
+		fmt.Fprintf(w, "\n%s\n", cell(o.Doc))
+	}
+	w.WriteString("\n| field | type | |\n|---|---|---|\n")
+	for _, f := range o.Fields {
+		typ := shapeMD(f.Shape)
+		switch {
+		case f.Optional:
+			typ += ", optional"
+		case f.Shape.Null:
+			typ += " or `null`"
+		}
+		row(w, code(f.Name), typ, cell(f.Doc))
+	}
+}
+
+func shapeMD(s *shape) string {
+	switch {
+	case s.Enum != nil:
+		return code(s.Enum...)
+	case s.Kind == kindArray:
+		return "array of " + shapeMD(s.Elem)
+	case s.Kind == kindMap:
+		return "object of " + shapeMD(s.Elem)
+	case s.Kind == kindObject:
+		return s.Struct
+	case s.Kind == kindAny:
+		return "any JSON"
+	}
+	name := map[kind]string{kindString: "string", kindBool: "boolean", kindInt: "integer", kindUint: "integer ≥ 0", kindNumber: "number"}[s.Kind]
+	if s.Alias != "" {
+		name += " (" + s.Alias + ")"
+	}
+	if s.Max != 0 {
+		name += ", up to " + bytesText(s.Max)
+	}
+	return name
+}
+
+func limitValue(l limit) string {
+	switch {
+	case l.Time:
+		return (time.Duration(l.Value) * time.Millisecond).String()
+	case l.Value >= 1<<10 && l.Value%(1<<10) == 0:
+		return bytesText(l.Value)
+	}
+	return strconv.FormatInt(l.Value, 10)
+}
+
+func bytesText(n int64) string {
+	if n%(1<<20) == 0 {
+		return fmt.Sprintf("%d MiB", n>>20)
+	}
+	return fmt.Sprintf("%d KiB", n>>10)
+}
+
+func row(w *bytes.Buffer, cells ...string) {
+	fmt.Fprintf(w, "| %s |\n", strings.Join(cells, " | "))
+}
+
+func code(words ...string) string {
+	for i, s := range words {
+		words[i] = "`" + s + "`"
+	}
+	return strings.Join(words, " ")
+}
+
+// cell keeps a sentence from ending its table cell or being read as markup.
+func cell(s string) string {
+	return strings.NewReplacer("|", `\|`, "<", "&lt;", "\n", " ").Replace(s)
+}
