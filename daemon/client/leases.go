@@ -1,0 +1,149 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/wire"
+)
+
+// startAllowance is how long an acquire may take beyond its wait, because the
+// slot's browser may have to be started.
+const startAllowance = 30 * time.Second
+
+// NewID returns a new identifier for an action or an acquire request.
+func NewID() string { return ulid.MustNew(ulid.Now(), rand.Reader).String() }
+
+func seg(s string) string { return url.PathEscape(s) }
+
+func leasePath(lease core.LeaseID, rest string) string {
+	return "/v1/leases/" + seg(string(lease)) + rest
+}
+
+// Acquire asks for a lease and claims the grant at once, because an unclaimed
+// grant is withdrawn. On control.sock the delegation may be empty: a person
+// delegates and acquires in one step. An empty RequestID gets a new one; the same
+// one returns the same lease, which is how a lost answer is mended. If only the
+// claim fails, the reply comes with the error.
+func (c *Client) Acquire(ctx context.Context, delegation Secret, r wire.AcquireRequest) (*wire.LeaseReply, error) {
+	if r.RequestID == "" {
+		r.RequestID = NewID()
+	}
+	var out wire.LeaseReply
+	err := c.do(ctx, call{
+		method: "POST", path: "/v1/leases", secret: delegation, body: r,
+		timeout: time.Duration(r.WaitMs)*time.Millisecond + startAllowance,
+		lookUp:  fmt.Sprintf("a lease may have been granted; acquire again with request_id %s returns the same one", r.RequestID),
+	}, &out)
+	if err != nil {
+		return nil, err
+	}
+	if out.Capability == "" {
+		return &out, nil
+	}
+	claimed, err := c.Lease(ctx, out.Lease, Secret(out.Capability))
+	if err != nil {
+		return &out, err
+	}
+	claimed.Capability = out.Capability // it is shown once, and the claim does not repeat it
+	return claimed, nil
+}
+
+// Lease reads a lease. With its capability it also claims a grant.
+func (c *Client) Lease(ctx context.Context, lease core.LeaseID, capability Secret) (*wire.LeaseReply, error) {
+	return get[wire.LeaseReply](ctx, c, call{path: leasePath(lease, ""), secret: capability})
+}
+
+// Renew extends a lease within its maximum lifetime.
+func (c *Client) Renew(ctx context.Context, lease core.LeaseID, capability Secret, r wire.RenewRequest) (*wire.LeaseReply, error) {
+	return post[wire.LeaseReply](ctx, c, call{path: leasePath(lease, "/renew"), secret: capability, body: r, lookUp: leaseHint(lease)})
+}
+
+// Release ends a lease by its holder.
+func (c *Client) Release(ctx context.Context, lease core.LeaseID, capability Secret) (*wire.LeaseReply, error) {
+	return post[wire.LeaseReply](ctx, c, call{
+		path: leasePath(lease, "/release"), secret: capability, body: struct{}{}, timeout: changeTimeout, lookUp: leaseHint(lease),
+	})
+}
+
+// Resume takes a suspended lease up again, at a new epoch.
+func (c *Client) Resume(ctx context.Context, lease core.LeaseID, capability Secret, r wire.ResumeRequest) (*wire.LeaseReply, error) {
+	return post[wire.LeaseReply](ctx, c, call{
+		path: leasePath(lease, "/resume"), secret: capability, body: r, lookUp: leaseHint(lease),
+		timeout: time.Duration(r.WaitMs)*time.Millisecond + startAllowance,
+	})
+}
+
+// Revoke ends any lease by a person (control.sock).
+func (c *Client) Revoke(ctx context.Context, lease core.LeaseID, r wire.ChangeRequest) (*wire.LeaseReply, error) {
+	return post[wire.LeaseReply](ctx, c, call{
+		path: leasePath(lease, "/revoke"), body: r, timeout: changeTimeout, lookUp: leaseHint(lease),
+	})
+}
+
+// Leases lists every lease that has not ended (control.sock).
+func (c *Client) Leases(ctx context.Context) ([]wire.LeaseReply, error) {
+	return list[wire.LeaseReply](ctx, c, call{path: "/v1/leases"})
+}
+
+func leaseHint(lease core.LeaseID) string {
+	return fmt.Sprintf("it may have happened; `sessiondock lease show %s` tells", lease)
+}
+
+// Act asks for one action. Its outcome stands in the record's three fields; an
+// error means that there is no record to read it from. After a lost answer the
+// same request, with the same identifier, returns the record and never runs the
+// action a second time; LookUp does so without the body.
+func (c *Client) Act(ctx context.Context, lease core.LeaseID, capability Secret, r wire.ActRequest) (*core.Record, error) {
+	deadline := time.Duration(r.DeadlineMs) * time.Millisecond
+	if deadline <= 0 {
+		deadline = wire.ActionDeadline
+	}
+	return post[core.Record](ctx, c, call{
+		path: leasePath(lease, "/actions"), secret: capability, body: r, timeout: deadline + waitMargin,
+		lookUp: fmt.Sprintf("do not send it under a new id; look it up: `sessiondock act %s --look-up %s`", lease, r.ID),
+	})
+}
+
+// LookUp reads the record of one of the lease's own actions by the client's
+// identifier.
+func (c *Client) LookUp(ctx context.Context, lease core.LeaseID, capability Secret, id core.ClientID) (*core.Record, error) {
+	return get[core.Record](ctx, c, call{path: leasePath(lease, "/actions/"+seg(string(id))), secret: capability})
+}
+
+func get[T any](ctx context.Context, c *Client, k call) (*T, error) {
+	k.method = "GET"
+	return one[T](ctx, c, k)
+}
+
+func post[T any](ctx context.Context, c *Client, k call) (*T, error) {
+	k.method = "POST"
+	return one[T](ctx, c, k)
+}
+
+func one[T any](ctx context.Context, c *Client, k call) (*T, error) {
+	out := new(T)
+	if err := c.do(ctx, k, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// list never returns a nil slice without an error, so that JSON says [].
+func list[T any](ctx context.Context, c *Client, k call) ([]T, error) {
+	k.method = "GET"
+	out := []T{}
+	if err := c.do(ctx, k, &out); err != nil {
+		return nil, err
+	}
+	if out == nil {
+		out = []T{}
+	}
+	return out, nil
+}
