@@ -12,9 +12,12 @@ type Delta struct {
 	Leases      []*Lease      `json:"leases,omitempty"`
 	Actions     []*Action     `json:"actions,omitempty"`
 	Journal     []Entry       `json:"-"`
+
+	// Links are of this daemon's life: applied, never written.
+	Links map[SlotName]LinkState `json:"-"`
 }
 
-// Empty says whether there is nothing to write.
+// Empty says whether there is nothing to write; links are not written.
 func (d *Delta) Empty() bool {
 	return len(d.Slots)+len(d.Bindings)+len(d.Delegations)+len(d.Leases)+len(d.Actions)+len(d.Journal) == 0
 }
@@ -38,6 +41,9 @@ type Entry struct {
 // Apply puts the delta into the state. The entities become the state's own: a
 // delta is applied once.
 func (s *State) Apply(d *Delta) {
+	for k, v := range d.Links {
+		s.Links[k] = v
+	}
 	for _, v := range d.Slots {
 		s.Slots[v.Name] = v
 	}
@@ -46,12 +52,15 @@ func (s *State) Apply(d *Delta) {
 	}
 	for _, v := range d.Delegations {
 		s.Delegations[v.ID] = v
+		s.index.delegation(v)
 	}
 	for _, v := range d.Leases {
 		s.Leases[v.ID] = v
+		s.index.lease(v)
 	}
 	for _, v := range d.Actions {
 		s.Actions[v.Action] = v
+		s.index.action(v)
 	}
 	for _, e := range d.Journal {
 		s.Seq = max(s.Seq, e.Seq)

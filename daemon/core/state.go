@@ -8,7 +8,10 @@ type State struct {
 	Delegations map[DelegationID]*Delegation
 	Leases      map[LeaseID]*Lease
 	Actions     map[ActionID]*Action
-	Seq         int64 // of the journal's last entry
+	Links       map[SlotName]LinkState // of this daemon's life, never stored
+	Seq         int64                  // of the journal's last entry
+
+	index index
 }
 
 // NewState returns an empty state.
@@ -19,6 +22,8 @@ func NewState() *State {
 		Delegations: map[DelegationID]*Delegation{},
 		Leases:      map[LeaseID]*Lease{},
 		Actions:     map[ActionID]*Action{},
+		Links:       map[SlotName]LinkState{},
+		index:       newIndex(),
 	}
 }
 
@@ -38,12 +43,16 @@ type Slot struct {
 	LastHold    HoldID   `json:"last_hold"`   // the hold that the last takeover answered
 	Fence       FenceNow `json:"fence"`
 
-	Launch     *Launch   `json:"launch"`
-	Generation int64     `json:"generation"` // of the last launch
-	Scripts    []DocNow  `json:"scripts"`    // documents with an agent's script, not known to have ended
-	Pending    []DocNow  `json:"pending"`    // documents with input pending, during a drain
-	Reasons    []Reason  `json:"reasons"`    // of quarantine, apart from the actions themselves
-	Link       LinkState `json:"-"`          // of this daemon's life, never stored
+	Launch     *Launch  `json:"launch"`
+	Generation int64    `json:"generation"` // of the last launch
+	Scripts    []DocNow `json:"scripts"`    // documents with an agent's script, not known to have ended
+	Pending    []DocNow `json:"pending"`    // documents with input pending, during a drain
+	Reasons    []Reason `json:"reasons"`    // of quarantine, apart from the actions themselves
+	// Before is the epoch that was recorded when this daemon started. A person's
+	// takeover above it is one that the former daemon did not live to record.
+	Before    Epoch      `json:"before"`
+	ScriptsBy InstanceID `json:"scripts_by"` // the worker that vouches for Scripts
+	LastAgent AgentName  `json:"last_agent"` // the last agent that held the slot
 }
 
 // FenceNow is the slot's last fence.
@@ -56,11 +65,12 @@ type FenceNow struct {
 // LinkState is the attested connection to the slot's extension.
 type LinkState struct {
 	Nonce    Nonce
-	Instance InstanceID
-	Hello    bool  // the extension's hello was accepted
-	Granted  Epoch // the epoch whose grant the extension confirmed
-	Stopping bool  // a clean stop is being prepared
+	Instance InstanceID // empty until its hello was accepted
+	Granted  Epoch      // the epoch whose grant the extension confirmed
 }
+
+// Up says whether the extension has said hello on this link.
+func (l LinkState) Up() bool { return l.Instance != "" }
 
 // Launch is one run of the slot's browser.
 type Launch struct {
@@ -77,7 +87,12 @@ type Launch struct {
 	BootID       string   `json:"boot_id"`
 	StartedMs    int64    `json:"started"`
 	EndedMs      int64    `json:"ended"`
+	StopAsked    bool     `json:"stop_asked"` // a person asked for its end
+	How          string   `json:"how"`        // how its end was verified, or why not
 }
+
+// Live says whether the launch may have running processes.
+func (l *Launch) Live() bool { return l != nil && l.State != "ended" }
 
 // BindingSpec is what a person declares.
 type BindingSpec struct {
@@ -165,15 +180,27 @@ type Action struct {
 	Closed   bool        `json:"closed"`
 	Instance InstanceID  `json:"instance"` // the worker that had the grant
 
-	Host      string              `json:"host"` // the host's last word: "", or wire's ActionDone.State
+	Host      string              `json:"host"` // the host's last word: "", or the state of its action.done
 	Rev       int64               `json:"rev"`  // of the extension's last report
 	How       string              `json:"how"`  // how its document came to rest
-	Open      int                 `json:"open"`
+	HowRule   string              `json:"how_rule,omitempty"`
+	Open      int                 `json:"open"`     // commands dispatched and not settled
+	Reported  int                 `json:"reported"` // effect commands that the extension dispatched
 	Document  DocumentID          `json:"document"`
 	Tab       TabID               `json:"tab"`
 	Script    bool                `json:"script"`
 	Requests  map[string]SeenCall `json:"requests"`
+	More      int                 `json:"more"` // requests that were only counted
+	WatchMs   int64               `json:"watch_ms"`
 	WatchEnds Deadline            `json:"watch_ends"`
+	Watched   bool                `json:"watched"` // the watch window passed with the watcher there
+	// Blind: the watcher was lost (link, daemon or launch). What was running or in
+	// flight is unknown until the same watcher reports again.
+	Blind bool `json:"blind"`
+	// Drained: the drain after its epoch has ended, and this is what it left.
+	Drained bool `json:"drained"`
+	// Gone: its launch has ended. Nothing more will be heard.
+	Gone bool `json:"gone"`
 }
 
 // SeenCall is one request attributed to an action.
@@ -181,7 +208,7 @@ type SeenCall struct {
 	Method     string `json:"method"`
 	URL        string `json:"url"`
 	Type       string `json:"type"`
-	State      string `json:"state"`
+	State      string `json:"state"` // in_flight, answered, failed
 	Status     int    `json:"status,omitempty"`
 	Error      string `json:"error,omitempty"`
 	Rule       string `json:"rule"`

@@ -1,0 +1,225 @@
+package core
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+)
+
+var clientIDRE = regexp.MustCompile(`^([0-7][0-9A-HJKMNP-TV-Z]{25}|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12})$`)
+
+// act is the first gate: capability, lease, epoch, readiness, policy. What it
+// admits is durable before it leaves.
+func (t *tx) act(in Act) *Error {
+	if !clientIDRE.MatchString(string(in.ID)) {
+		return Refuse(CodeInvalid, fmt.Sprintf("id %q is neither a ULID nor a UUID", clip(string(in.ID), 80)), "make a new one for each action; send the same one only to ask about it again")
+	}
+	l, err := t.authenticated(in.Lease, in.Cap)
+	if err != nil {
+		return err
+	}
+	if old := t.s.ActionByClient(l.Binding, in.ID); old != nil {
+		if old.Agent != l.Agent || old.BodyHash != in.BodyHash {
+			return Refuse(CodeConflict, fmt.Sprintf("id %s was used for another action of this binding", in.ID), "make a new id for each action")
+		}
+		t.res.Action, t.res.Repeat = old, true
+		return nil
+	}
+	s := t.seeSlot(l.Slot)
+	if err := t.admit(s, l, in); err != nil {
+		t.log("refused", s, l.ID, "", fmt.Sprintf("%s at epoch %d: %s", in.Verb, min(in.Epoch, MaxEpoch), err.Code))
+		return err
+	}
+	l = t.lease(l.ID)
+	expect, err := t.expect(l, in)
+	if err != nil {
+		t.log("refused", s, l.ID, "", fmt.Sprintf("%s: %s", in.Verb, err.Code))
+		return err
+	}
+	a := &Action{
+		Record: Record{
+			Action: in.Action, ID: in.ID, Lease: l.ID, Slot: s.Name, Epoch: s.Epoch, Verb: in.Verb,
+			Summary: in.Summary, Class: in.Class, Authority: Admitted, Local: NotDispatched, Remote: NoneSeen,
+			Evidence: []Evidence{}, Expect: expect, Times: Times{Admitted: t.now.WallMs},
+		},
+		Agent: l.Agent, Binding: l.Binding, BodyHash: in.BodyHash,
+		Deadline: t.now.In(in.DeadlineMs), Instance: t.link(s.Name).Instance, WatchMs: DefaultWatchMs,
+	}
+	if b := t.s.Bindings[l.Binding]; b != nil && b.WatchMs > 0 {
+		a.WatchMs = b.WatchMs
+	}
+	t.putAction(a)
+	t.res.Action = a
+	l.ActionsTotal++
+	t.log("admitted", s, l.ID, a.Action, in.Summary)
+	switch {
+	case in.Beside:
+		t.send(a)
+	case len(l.Lane) == 0:
+		l.Lane = append(l.Lane, a.Action)
+		t.send(a)
+	default:
+		l.Lane = append(l.Lane, a.Action)
+	}
+	return nil
+}
+
+func (t *tx) admit(s *Slot, l *Lease, in Act) *Error {
+	switch {
+	case in.Epoch > s.Epoch:
+		return Refuse(CodeFenced, fmt.Sprintf("epoch %d was never issued for slot %s", min(in.Epoch, MaxEpoch), s.Name), "use the epoch that came with the lease").
+			With("epoch", s.Epoch).With("your_epoch", in.Epoch).With("forged", true)
+	case in.Epoch != s.Epoch || l.Epoch != s.Epoch || l.State != LeaseActive || s.Lease != l.ID:
+		return t.lost(l, in.Epoch)
+	case l.Expires.Passed(t.now):
+		return Refuse(CodeExpired, "the lease's time is over", "acquire a new one")
+	case t.link(s.Name).Granted != s.Epoch:
+		return Refuse(CodeBusy, "the slot's browser is not ready for this epoch yet", "ask again shortly").With("not_dispatched", true)
+	case len(l.Lane) >= MaxLane && !in.Beside:
+		return Refuse(CodeLimit, fmt.Sprintf("%d actions of this lease wait already", MaxLane), "wait for their answers")
+	case in.Verb == "navigate":
+		if b := t.s.Bindings[l.Binding]; b != nil {
+			return checkAddress(in.URL, b.Origins)
+		}
+	}
+	return nil
+}
+
+// expect fills in the document that an action is to run in.
+func (t *tx) expect(l *Lease, in Act) (Expect, *Error) {
+	e := in.Expect
+	if e.Frame != 0 {
+		return e, Refuse(CodeInvalid, "expect.frame: only the main frame, 0, can be named", "leave frame out")
+	}
+	if e.Tab == 0 {
+		e.Tab = l.LastTab
+	}
+	if !in.NeedsDoc || e.Document != "" {
+		return e, nil
+	}
+	e.Document = l.Seen[e.Tab]
+	if e.Document == "" {
+		return e, Refuse(CodeDocumentChanged, "no document of this tab has been reported to this agent under this epoch",
+			"look first: snapshot, wait or navigate; or name expect.document")
+	}
+	return e, nil
+}
+
+// send hands an action to the host.
+func (t *tx) send(a *Action) {
+	a.Sent = true
+	a.Local = Running
+	t.emit(SendAction{Slot: a.Slot, Epoch: a.Epoch, Action: a.Action})
+}
+
+// done takes the host's last word on an action.
+func (t *tx) done(in Done) *Error {
+	t.by = "host"
+	a := t.seeAction(in.Action)
+	if a == nil || a.Slot != in.Slot || a.Epoch != in.Epoch || !a.Sent || t.link(in.Slot).Nonce != in.Nonce {
+		return Refuse(CodeConflict, fmt.Sprintf("action.done for %q, which this link was not given", clip(string(in.Action), 60)), "")
+	}
+	if a.Host != "" || a.Closed {
+		return nil
+	}
+	a = t.action(in.Action)
+	a.Host, a.Steps, a.Error, a.URL = in.State, in.Steps, in.Error, in.URL
+	if in.State == "refused" && in.Error != nil {
+		a.Authority = Refused(in.Error.Code)
+	}
+	t.settle(a)
+	if a.Over {
+		return nil
+	}
+	l := t.lease(a.Lease)
+	if in.Observed != nil && in.Observed.Document != "" {
+		o := *in.Observed
+		a.Observed = &o
+		l.Seen[o.Tab] = o.Document
+		l.LastTab = o.Tab
+	}
+	if at := slices.Index(l.Lane, a.Action); at >= 0 {
+		l.Lane = slices.Delete(l.Lane, at, at+1)
+		if at == 0 && len(l.Lane) > 0 {
+			t.send(t.action(l.Lane[0]))
+		}
+	}
+	return nil
+}
+
+// resolve records a person's verdict on an action.
+func (t *tx) resolve(in Resolve) *Error {
+	t.by = in.By
+	if in.Verdict != Applied && in.Verdict != NotApplied {
+		return Refuse(CodeInvalid, fmt.Sprintf("verdict %q is not known", clip(string(in.Verdict), 40)), "use applied or not_applied")
+	}
+	if len(in.Note) > 4096 {
+		return Refuse(CodeLimit, "note is longer than 4096 bytes", "shorten it")
+	}
+	a := t.seeAction(in.Action)
+	if a == nil {
+		return Refuse(CodeNotFound, fmt.Sprintf("there is no action %q", clip(string(in.Action), 80)), "sessiondock actions SLOT")
+	}
+	if !a.Over {
+		return Refuse(CodeConflict, "the action's lease still has control", "it may settle by itself; take the slot over first").With("action", a.Action)
+	}
+	if a.Class == Read {
+		return Refuse(CodeConflict, "the action only looked at the page: there is nothing to resolve", "")
+	}
+	a = t.action(in.Action)
+	a.Resolution = &Resolution{By: in.By, AtMs: t.now.WallMs, Verdict: in.Verdict, Note: in.Note}
+	t.settle(a)
+	t.res.Action = a
+	t.touch(a.Slot)
+	t.log("resolved", t.seeSlot(a.Slot), a.Lease, a.Action, string(in.Verdict)+noted(in.Note))
+	return nil
+}
+
+func noted(note string) string {
+	if note == "" {
+		return ""
+	}
+	return ": " + note
+}
+
+// lift ends a quarantine at a person's word: what is unknown stays unknown in the
+// record, and no longer closes the slot.
+func (t *tx) lift(in Lift) *Error {
+	t.by = in.By
+	s := t.slot(in.Slot)
+	if s == nil || s.Removed {
+		return noSlot(in.Slot)
+	}
+	if in.IfEpoch != nil && *in.IfEpoch != s.Epoch {
+		return wrongEpoch(s.Name, *in.IfEpoch, s.Epoch)
+	}
+	if in.Note == "" {
+		return Refuse(CodeInvalid, "a note is missing", "say what you checked: --note TEXT")
+	}
+	if len(in.Note) > 4096 {
+		return Refuse(CodeLimit, "note is longer than 4096 bytes", "shorten it")
+	}
+	if s.has("epoch_regression") {
+		return Refuse(CodeEpochRegression, "the slot's browser has seen higher epochs than this daemon knows", "sessiondock slot adopt "+string(s.Name)+" --note TEXT")
+	}
+	if s.Launch.Live() && (s.Launch.State == "unknown" || s.Fence.State == "unacknowledged") {
+		return Refuse(CodeConflict, "a browser that has not acknowledged the fence may still act", "end it first: sessiondock slot stop "+string(s.Name)+" --now")
+	}
+	lifted := len(s.Reasons)
+	s.Reasons = nil
+	for _, id := range t.openActions(s.Name) {
+		a := t.seeAction(id)
+		if a.Over && a.Class == Write && !a.clean() && !a.canSettle(t.now) {
+			a = t.action(id)
+			a.Resolution = &Resolution{By: in.By, AtMs: t.now.WallMs, Verdict: RemoteUnknown, Note: in.Note}
+			t.settle(a)
+			lifted++
+		}
+	}
+	if lifted == 0 {
+		return Refuse(CodeConflict, fmt.Sprintf("slot %s is not quarantined", s.Name), "sessiondock status "+string(s.Name))
+	}
+	t.log("quarantine lifted", s, "", "", in.Note)
+	t.touch(s.Name)
+	return nil
+}

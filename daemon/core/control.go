@@ -1,0 +1,376 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+)
+
+// change moves control of a slot. The epoch rises, whatever was asked under the
+// older one is over, and the fence goes out. Everything that ends somebody's
+// control comes through here.
+func (t *tx) change(s *Slot, to Holder, lease LeaseID, epoch Epoch, hold HoldID) {
+	fromPerson := s.Holder.Kind == "human"
+	if epoch != 0 {
+		s.Epoch = epoch
+		t.reserve(s)
+	} else {
+		t.raise(s)
+	}
+	if l := t.seeLease(s.Lease); l != nil && len(l.Lane) > 0 {
+		t.lease(s.Lease).Lane = nil
+	}
+	for _, id := range t.openActions(s.Name) {
+		if !t.seeAction(id).Over {
+			a := t.action(id)
+			a.Over = true
+			t.settle(a)
+		}
+	}
+	s.Holder, s.Lease = to, lease
+	t.fence(s, hold, fromPerson)
+	t.touch(s.Name)
+}
+
+// fence sends the slot's epoch to its extension. Where no browser can be running
+// there is nothing to fence.
+func (t *tx) fence(s *Slot, hold HoldID, fromPerson bool) {
+	link := t.link(s.Name)
+	if !s.Launch.Live() && !link.Up() {
+		s.Fence = FenceNow{State: "drained", SinceMs: t.now.WallMs}
+		return
+	}
+	if s.Launch != nil && s.Launch.State == "starting" && link.Nonce == "" {
+		// Nothing has been dispatched by this launch; its hello will be fenced.
+		s.Fence = FenceNow{State: "drained", SinceMs: t.now.WallMs}
+		return
+	}
+	s.Fence = FenceNow{State: "pending", SinceMs: t.now.WallMs, Deadline: t.now.In(FenceAckMs)}
+	if !link.Up() || s.has("epoch_regression") {
+		return
+	}
+	link.Granted = 0
+	t.setLink(s.Name, link)
+	t.emit(SendFence{
+		Slot: s.Name, Epoch: s.Epoch, Person: s.Holder.Kind == "human",
+		FromPerson: fromPerson, Hold: hold, WatchMs: t.watchMs(s),
+	})
+}
+
+func (t *tx) watchMs(s *Slot) int64 {
+	ms := int64(DefaultWatchMs)
+	for _, id := range t.openActions(s.Name) {
+		ms = max(ms, t.seeAction(id).WatchMs)
+	}
+	return ms
+}
+
+// has says whether the slot is quarantined for a reason of its own.
+func (s *Slot) has(code string) bool {
+	return slices.ContainsFunc(s.Reasons, func(r Reason) bool { return r.Code == code })
+}
+
+// addReason quarantines the slot, once for each code.
+func (t *tx) addReason(s *Slot, code, text, resolve string) {
+	if s.has(code) {
+		return
+	}
+	s.Reasons = append(s.Reasons, Reason{Code: code, Text: text, SinceMs: t.now.WallMs, Resolve: resolve})
+	t.log("quarantined", s, "", "", code+": "+text)
+}
+
+// dropReason ends a quarantine for a reason that evidence has settled.
+func (t *tx) dropReason(s *Slot, code, why string) {
+	if !s.has(code) {
+		return
+	}
+	s.Reasons = slices.DeleteFunc(s.Reasons, func(r Reason) bool { return r.Code == code })
+	t.log("quarantine left", s, "", "", code+": "+why)
+}
+
+// serve grants the slot to the head of its queue if it can be offered. A waiter is
+// only ever granted its own binding's slot (I9).
+func (t *tx) serve(name SlotName) {
+	s := t.seeSlot(name)
+	if s == nil || len(t.blocks(s, "")) > 0 {
+		return
+	}
+	for _, id := range t.liveLeases(name) {
+		l := t.seeLease(id)
+		if l.State != LeaseWaiting {
+			continue
+		}
+		if len(t.blocks(s, l.Agent)) > 0 {
+			return // the head waits; nobody is passed
+		}
+		t.grant(t.slot(name), t.lease(id))
+		return
+	}
+}
+
+// grant gives the slot to a lease, at a new epoch.
+func (t *tx) grant(s *Slot, l *Lease) {
+	t.raise(s)
+	fresh := l.State == LeaseWaiting
+	l.Epoch, l.Why, l.Lane, l.Seen, l.LastTab = s.Epoch, "", nil, map[TabID]DocumentID{}, 0
+	if fresh {
+		l.State = LeaseGranted
+		l.WaitUntil = Deadline{}
+		l.MaxUntil = t.now.In(t.maxLifetime(l.Binding))
+		l.Expires = earlier(t.now.In(l.ForMs), l.MaxUntil)
+		t.log("granted", s, l.ID, "", fmt.Sprintf("to agent %s for binding %s", l.Agent, l.Binding))
+	} else {
+		l.State = LeaseActive
+		t.log("resumed", s, l.ID, "", fmt.Sprintf("by agent %s", l.Agent))
+	}
+	s.Holder = Holder{Kind: "agent", Name: string(l.Agent)}
+	s.Lease, s.Interrupted, s.LastAgent = l.ID, "", l.Agent
+	if !s.Launch.Live() {
+		t.startLaunch(s)
+	} else if t.link(s.Name).Up() {
+		t.emit(SendPoke{Slot: s.Name, Epoch: s.Epoch})
+	}
+}
+
+func (t *tx) startLaunch(s *Slot) {
+	t.emit(StartLaunch{Slot: s.Name, Generation: s.Generation + 1})
+}
+
+func (t *tx) maxLifetime(b BindingName) int64 {
+	if v := t.s.Bindings[b]; v != nil && v.MaxLifetimeMs > 0 {
+		return v.MaxLifetimeMs
+	}
+	return DefaultMaxMs
+}
+
+func earlier(a, b Deadline) Deadline {
+	if b.BootMs < a.BootMs {
+		return b
+	}
+	return a
+}
+
+// block is one reason why a slot cannot be granted now.
+type block struct {
+	code Code
+	text string
+	// itself: it will pass without a person's doing.
+	itself bool
+}
+
+// blocks lists why the slot cannot be granted to an agent now. With an empty agent
+// only what stands against every agent is listed. The order is the order in which
+// a person would want to know.
+func (t *tx) blocks(s *Slot, agent AgentName) []block {
+	var out []block
+	add := func(code Code, itself bool, format string, args ...any) {
+		out = append(out, block{code, fmt.Sprintf(format, args...), itself})
+	}
+	switch {
+	case s.Removed:
+		add(CodeNotFound, false, "the slot was removed")
+	case s.Holder.Kind == "human":
+		add(CodeHeld, false, "held by a person (%s)", s.Holder.Name)
+	case s.Holder.Kind == "agent":
+		l := t.seeLease(s.Lease)
+		add(CodeHeld, true, "held by %s for %s more", s.Holder.Name, span(l.Expires.LeftMs(t.now)))
+	case s.Lease != "":
+		l := t.seeLease(s.Lease)
+		add(CodeHeld, true, "kept for %s, whose lease can be resumed for %s more", l.Agent, span(l.Expires.LeftMs(t.now)))
+	}
+	for _, r := range s.Reasons {
+		add(CodeQuarantined, false, "quarantined: %s", r.Text)
+	}
+	switch s.Fence.State {
+	case "pending":
+		add(CodeBusy, true, "the extension has not acknowledged the fence of epoch %d yet", s.Epoch)
+	case "acknowledged", "draining":
+		add(CodeBusy, true, "local work of the former holder is being drained")
+	}
+	if s.Launch != nil {
+		switch s.Launch.State {
+		case "unknown":
+			if !s.has("launch_unknown") {
+				add(CodeQuarantined, false, "quarantined: it is not known whether the browser has ended")
+			}
+		case "stopping":
+			add(CodeBusy, true, "the browser is being stopped")
+		}
+	}
+	for _, id := range t.openActions(s.Name) {
+		a := t.seeAction(id)
+		if !a.Over || a.Class != Write || a.clean() {
+			continue
+		}
+		if a.canSettle(t.now) {
+			add(CodeBusy, true, "%s (%s): local %s, remote %s", a.Summary, a.Action, a.Local, a.Remote)
+		} else {
+			add(CodeQuarantined, false, "quarantined: %s (%s): local %s, remote %s", a.Summary, a.Action, a.Local, a.Remote)
+		}
+	}
+	if agent != "" {
+		for _, d := range s.Scripts {
+			if d.Agent != agent {
+				add(CodeBusy, false, "a page with a script of %s is still open: %s; reload it or stop it", d.Agent, d.URL)
+			}
+		}
+	}
+	return out
+}
+
+// refuseBlocked turns blocks into one refusal; the first names the code.
+func refuseBlocked(s *Slot, bs []block) *Error {
+	texts := make([]string, len(bs))
+	for i, b := range bs {
+		texts[i] = b.text
+	}
+	hint := "ask again with a longer wait"
+	switch bs[0].code {
+	case CodeQuarantined:
+		hint = "a person settles it: sessiondock quarantine list"
+	case CodeHeld:
+		hint = "wait (wait_ms, --wait), or ask the holder"
+	}
+	return Refuse(bs[0].code, fmt.Sprintf("slot %s: %s", s.Name, texts[0]), hint).
+		With("slot", s.Name).With("holder", s.Holder).With("why", texts)
+}
+
+// span writes milliseconds for a person.
+func span(ms int64) string {
+	switch {
+	case ms < 60_000:
+		return fmt.Sprintf("%d s", (ms+999)/1000)
+	case ms < 3_600_000:
+		return fmt.Sprintf("%d min", (ms+59_999)/60_000)
+	}
+	return fmt.Sprintf("%d h %d min", ms/3_600_000, ms/60_000%60)
+}
+
+// takeover gives the slot to a person. With an Epoch the fence register has
+// decided already and the fence is out: the record follows and cannot refuse.
+func (t *tx) takeover(in Takeover) *Error {
+	t.by = in.By
+	s := t.slot(in.Slot)
+	if s == nil || s.Removed {
+		return noSlot(in.Slot)
+	}
+	if in.Epoch == 0 {
+		if err := CheckTakeover(s.Name, s.Holder, s.Epoch, in.IfEpoch, in.FromPerson); err != nil {
+			return err
+		}
+	} else if in.Epoch <= s.Epoch {
+		return nil // a later control change was decided on the same register
+	}
+	t.interrupt(s)
+	t.change(s, Holder{Kind: "human", Name: in.Surface}, "", in.Epoch, in.Hold)
+	if in.Hold != "" {
+		s.LastHold = in.Hold
+	}
+	t.log("takeover", s, s.Interrupted, "", "by a person at "+in.Surface)
+	return nil
+}
+
+// CheckTakeover says whether a person may take a slot over from its holder. The
+// engine asks the same of the fence register before it sends the fence.
+func CheckTakeover(slot SlotName, holder Holder, epoch Epoch, ifEpoch *Epoch, fromPerson bool) *Error {
+	if ifEpoch != nil && *ifEpoch != epoch {
+		return wrongEpoch(slot, *ifEpoch, epoch)
+	}
+	if holder.Kind == "human" && !fromPerson {
+		return Refuse(CodeHeld, fmt.Sprintf("slot %s is held by a person already (%s)", slot, holder.Name),
+			"take it from that person with --from-person").With("holder", holder)
+	}
+	return nil
+}
+
+func wrongEpoch(slot SlotName, asked, is Epoch) *Error {
+	return Refuse(CodeConflict, fmt.Sprintf("slot %s is at epoch %d, not %d", slot, is, asked),
+		"look at its status and decide again").With("epoch", is).With("if_epoch", asked)
+}
+
+func noSlot(name SlotName) *Error {
+	return Refuse(CodeNotFound, fmt.Sprintf("there is no slot %q", clip(string(name), 80)), "sessiondock slot list")
+}
+
+// interrupt marks the lease that loses control to a person.
+func (t *tx) interrupt(s *Slot) {
+	l := t.seeLease(s.Lease)
+	if l == nil || l.State == LeaseEnded {
+		return
+	}
+	l = t.lease(s.Lease)
+	l.State, l.Why = LeaseInterrupted, "a person took over"
+	s.Interrupted = l.ID
+}
+
+// handback ends a person's hold.
+func (t *tx) handback(in Handback) *Error {
+	t.by = in.By
+	s := t.slot(in.Slot)
+	if s == nil || s.Removed {
+		return noSlot(in.Slot)
+	}
+	if in.IfEpoch != nil && *in.IfEpoch != s.Epoch {
+		return wrongEpoch(s.Name, *in.IfEpoch, s.Epoch)
+	}
+	if s.Holder.Kind != "human" {
+		return Refuse(CodeConflict, fmt.Sprintf("slot %s is not held by a person", s.Name), "only a person's hold is handed back")
+	}
+	var back *Lease
+	if in.To != "" {
+		l := t.seeLease(s.Interrupted)
+		if l == nil || l.State != LeaseInterrupted || l.Agent != in.To {
+			return Refuse(CodeConflict, fmt.Sprintf("no lease of %s was interrupted on slot %s, or it has expired", in.To, s.Name),
+				"hand back to the queue: leave --to out")
+		}
+		back = l
+	}
+	if !in.Confirm {
+		var open []string
+		for _, b := range t.blocks(s, "") {
+			if b.code != CodeHeld {
+				open = append(open, b.text)
+			}
+		}
+		if len(open) > 0 {
+			return Refuse(CodeConflict, "not everything is settled: "+open[0],
+				"settle it, or hand back all the same (--confirm): nobody gets the slot before it is settled").With("open", open)
+		}
+	}
+	lease := LeaseID("")
+	if back != nil {
+		l := t.lease(back.ID)
+		l.State, l.Why = LeaseSuspended, "handed back: resume to go on"
+		lease = l.ID
+	} else if l := t.seeLease(s.Interrupted); l != nil && l.State == LeaseInterrupted {
+		t.endLease(t.lease(l.ID), "a person took over and handed the slot to the queue")
+	}
+	s.Interrupted = ""
+	t.change(s, Holder{Kind: "none"}, lease, 0, "")
+	to := "the queue"
+	if back != nil {
+		to = string(in.To)
+	}
+	t.log("handback", s, lease, "", "to "+to)
+	return nil
+}
+
+// stopPage ends renderers, at the word of the person who holds the slot.
+func (t *tx) stopPage(in StopPage) *Error {
+	t.by = in.By
+	s := t.slot(in.Slot)
+	if s == nil || s.Removed {
+		return noSlot(in.Slot)
+	}
+	if in.IfEpoch != nil && *in.IfEpoch != s.Epoch {
+		return wrongEpoch(s.Name, *in.IfEpoch, s.Epoch)
+	}
+	if s.Holder.Kind != "human" {
+		return Refuse(CodeConflict, fmt.Sprintf("slot %s is not held by a person", s.Name), "take it over first")
+	}
+	if !t.link(s.Name).Up() {
+		return Refuse(CodeUnavailable, "the slot's extension is not connected", "stop the browser: sessiondock slot stop "+string(s.Name))
+	}
+	t.emit(SendStopPage{Slot: s.Name, Epoch: s.Epoch, Tabs: in.Tabs})
+	t.log("stop page", s, "", "", fmt.Sprintf("%d tabs named", len(in.Tabs)))
+	return nil
+}

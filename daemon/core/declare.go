@@ -1,0 +1,219 @@
+package core
+
+import (
+	"fmt"
+	"net/url"
+	"reflect"
+	"regexp"
+)
+
+// Slots, bindings and delegations: what a person declares.
+
+func (t *tx) createSlot(in CreateSlot) *Error {
+	t.by = in.By
+	if err := CheckName("slot", string(in.Name)); err != nil {
+		return err
+	}
+	if in.Display == "" {
+		in.Display = "headless"
+	}
+	if in.Display != "headless" && in.Display != "window" {
+		return Refuse(CodeInvalid, fmt.Sprintf("display %q is not known", clip(in.Display, 40)), "use headless or window")
+	}
+	if s := t.seeSlot(in.Name); s != nil {
+		if !s.Removed {
+			return Refuse(CodeConflict, fmt.Sprintf("slot %s exists", in.Name), "sessiondock slot show "+string(in.Name))
+		}
+		// A tombstone is taken up again: its epochs are never issued twice (I1).
+		s = t.slot(in.Name)
+		s.Removed, s.Display = false, in.Display
+		t.raise(s)
+		t.log("slot created", s, "", "", "again, above its former epoch")
+		return nil
+	}
+	if len(t.s.Slots) >= MaxSlots {
+		return Refuse(CodeLimit, fmt.Sprintf("there are %d slots", MaxSlots), "remove one")
+	}
+	s := &Slot{
+		Name: in.Name, Display: in.Display, Created: t.now.WallMs, Epoch: 1, Ceiling: 1 + EpochChunk,
+		Holder: Holder{Kind: "none"}, Fence: FenceNow{State: "drained", SinceMs: t.now.WallMs},
+	}
+	t.putSlot(s)
+	t.log("slot created", s, "", "", "display "+in.Display)
+	return nil
+}
+
+func (t *tx) removeSlot(in RemoveSlot) *Error {
+	t.by = in.By
+	s := t.slot(in.Name)
+	if s == nil || s.Removed {
+		return noSlot(in.Name)
+	}
+	switch {
+	case s.Holder.Kind != "none":
+		return Refuse(CodeHeld, fmt.Sprintf("slot %s is held by %s %s", s.Name, s.Holder.Kind, s.Holder.Name), "end that first").With("holder", s.Holder)
+	case s.Launch.Live():
+		return Refuse(CodeConflict, fmt.Sprintf("the browser of slot %s has not ended", s.Name), "sessiondock slot stop "+string(s.Name))
+	case len(t.openActions(s.Name)) > 0 || len(s.Reasons) > 0:
+		return Refuse(CodeQuarantined, fmt.Sprintf("slot %s has actions that are not settled", s.Name), "sessiondock quarantine list")
+	case len(t.liveLeases(s.Name)) > 0:
+		return Refuse(CodeConflict, fmt.Sprintf("slot %s has leases that wait or can be resumed", s.Name), "sessiondock lease list")
+	}
+	for _, b := range t.s.Bindings {
+		if b.Slot == s.Name && !b.Removed {
+			return Refuse(CodeConflict, fmt.Sprintf("slot %s still has bindings", s.Name), "remove them first: sessiondock binding list")
+		}
+	}
+	s.Removed = true
+	t.raise(s)
+	t.log("slot removed", s, "", "", "its epoch stays")
+	return nil
+}
+
+var keyRE = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,199}$`)
+
+// CheckSpec refuses a binding that is not well formed.
+func CheckSpec(b BindingSpec) *Error {
+	if err := CheckName("binding", string(b.Name)); err != nil {
+		return err
+	}
+	if err := CheckName("slot", string(b.Slot)); err != nil {
+		return err
+	}
+	for _, o := range b.Origins {
+		u, err := url.Parse(o)
+		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.User != nil {
+			return Refuse(CodeInvalid, fmt.Sprintf("origin %q is not valid", clip(o, 100)), "write scheme://host[:port], for example https://shop.example")
+		}
+	}
+	for _, k := range b.Keys {
+		if !keyRE.MatchString(k) {
+			return Refuse(CodeInvalid, fmt.Sprintf("conflict key %q is not valid", clip(k, 100)), "for example shop:product/42 or shop:orders:shared")
+		}
+	}
+	if b.Start != "" {
+		if err := checkAddress(b.Start, b.Origins); err != nil {
+			return err
+		}
+	}
+	for _, f := range []string{b.Project, b.Worktree, b.Environment, b.Account, b.Tenant, b.Owner, b.RecoveryOwner, b.CostOwner} {
+		if len(f) > 1024 {
+			return Refuse(CodeLimit, "a field of the binding is longer than 1024 bytes", "shorten it")
+		}
+	}
+	if b.MaxLifetimeMs < 0 || b.MaxLifetimeMs > MaxLeaseMs {
+		return Refuse(CodeInvalid, "max_lifetime_ms is out of range", "0 to seven days")
+	}
+	if b.WatchMs < 0 || b.WatchMs > 600_000 {
+		return Refuse(CodeInvalid, "watch_ms is out of range", "0 to ten minutes")
+	}
+	if len(b.Origins) > 100 || len(b.Keys) > 100 {
+		return Refuse(CodeLimit, "more than 100 origins or keys", "declare fewer")
+	}
+	return nil
+}
+
+// checkAddress is the rule for every address that a binding opens or an agent asks
+// for: http, https or about:blank, within the binding's origins if it has any.
+func checkAddress(raw string, origins []string) *Error {
+	if raw == "about:blank" {
+		return nil
+	}
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" && (u.Scheme == "http" || u.Scheme == "https") || u.Scheme == "" {
+		return Refuse(CodeInvalid, fmt.Sprintf("address %q is not valid", clip(raw, 100)), "write a whole address, for example https://shop.example/orders")
+	}
+	if u.Scheme != "http" && u.Scheme != "https" {
+		return Refuse(CodePolicy, fmt.Sprintf("%s: addresses are not opened for agents", u.Scheme), "only http, https and about:blank are")
+	}
+	if len(origins) == 0 {
+		return nil
+	}
+	for _, o := range origins {
+		if v, err := url.Parse(o); err == nil && originOf(v) == originOf(u) {
+			return nil
+		}
+	}
+	return Refuse(CodePolicy, fmt.Sprintf("%s is not one of the binding's origins", originOf(u)),
+		"a person adds it: sessiondock bind NAME --origin "+originOf(u)).With("origins", origins)
+}
+
+func originOf(u *url.URL) string {
+	host := u.Host
+	if p := u.Port(); p == "80" && u.Scheme == "http" || p == "443" && u.Scheme == "https" {
+		host = u.Hostname()
+	}
+	return u.Scheme + "://" + host
+}
+
+func (t *tx) bind(in Bind) *Error {
+	t.by = in.By
+	if err := CheckSpec(in.Spec); err != nil {
+		return err
+	}
+	s := t.seeSlot(in.Spec.Slot)
+	if s == nil || s.Removed {
+		return noSlot(in.Spec.Slot)
+	}
+	if old := t.s.Bindings[in.Spec.Name]; old != nil && !old.Removed {
+		if reflect.DeepEqual(old.BindingSpec, in.Spec) {
+			return nil
+		}
+		return Refuse(CodeConflict, fmt.Sprintf("binding %s exists and says something else", in.Spec.Name), "remove it first: sessiondock binding remove "+string(in.Spec.Name))
+	}
+	b := &Binding{BindingSpec: in.Spec, Created: t.now.WallMs}
+	t.res.Delta.Bindings = append(t.res.Delta.Bindings, b)
+	t.log("bound", s, "", "", "binding "+string(b.Name))
+	return nil
+}
+
+func noBinding(name BindingName) *Error {
+	return Refuse(CodeNotFound, fmt.Sprintf("there is no binding %q", clip(string(name), 80)), "sessiondock binding list")
+}
+
+func (t *tx) removeBinding(in RemoveBinding) *Error {
+	t.by = in.By
+	b := t.s.Bindings[in.Name]
+	if b == nil || b.Removed {
+		return noBinding(in.Name)
+	}
+	for _, id := range t.liveLeases(b.Slot) {
+		if t.seeLease(id).Binding == b.Name {
+			return Refuse(CodeConflict, fmt.Sprintf("binding %s has a lease", b.Name), "sessiondock lease list")
+		}
+	}
+	for _, id := range t.openActions(b.Slot) {
+		if t.seeAction(id).Binding == b.Name {
+			return Refuse(CodeQuarantined, fmt.Sprintf("binding %s has actions that are not settled", b.Name), "sessiondock actions --open "+string(b.Slot))
+		}
+	}
+	v := *b
+	v.Removed = true
+	t.res.Delta.Bindings = append(t.res.Delta.Bindings, &v)
+	t.log("binding removed", t.seeSlot(b.Slot), "", "", "binding "+string(b.Name))
+	return nil
+}
+
+func (t *tx) delegate(in Delegate) *Error {
+	t.by = in.By
+	if err := CheckName("agent", string(in.Agent)); err != nil {
+		return err
+	}
+	b := t.s.Bindings[in.Binding]
+	if b == nil || b.Removed {
+		return noBinding(in.Binding)
+	}
+	if in.ForMs == 0 {
+		in.ForMs = DelegationMs
+	}
+	if in.ForMs < 0 || in.ForMs > MaxDelegationMs {
+		return Refuse(CodeInvalid, "for_ms is out of range", "at most thirty days")
+	}
+	d := &Delegation{
+		ID: in.ID, Hash: in.Hash, Binding: in.Binding, Agent: in.Agent, By: in.By,
+		Expires: t.now.In(in.ForMs),
+	}
+	t.res.Delta.Delegations = append(t.res.Delta.Delegations, d)
+	t.log("delegated", t.seeSlot(b.Slot), "", "", fmt.Sprintf("binding %s to agent %s for %s", b.Name, in.Agent, span(in.ForMs)))
+	return nil
+}

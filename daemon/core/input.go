@@ -1,0 +1,293 @@
+package core
+
+// Input is one thing that happens to the authority. Everything that Step needs to
+// know is in it: identifiers and hashes are drawn by the caller.
+type Input interface{ input() }
+
+// By names the principal of an input, for the journal: "human:cli", "agent:NAME",
+// "system", "extension", "supervisor".
+type By = string
+
+// Inputs of people.
+type (
+	CreateSlot struct {
+		Name    SlotName
+		Display string
+		By      By
+	}
+	RemoveSlot struct {
+		Name SlotName
+		By   By
+	}
+	Bind struct {
+		Spec BindingSpec
+		By   By
+	}
+	RemoveBinding struct {
+		Name BindingName
+		By   By
+	}
+	Delegate struct {
+		ID      DelegationID
+		Hash    string // SHA-256 of the token
+		Binding BindingName
+		Agent   AgentName
+		ForMs   int64
+		By      By
+	}
+	// Takeover gives the slot to a person. Epoch is the number that the fence
+	// register issued; the fence has been sent already.
+	Takeover struct {
+		Slot       SlotName
+		Epoch      Epoch
+		Surface    string // popup, cli, ...
+		Hold       HoldID
+		IfEpoch    *Epoch
+		FromPerson bool
+		By         By
+	}
+	Handback struct {
+		Slot    SlotName
+		To      AgentName // the interrupted agent, or empty: the queue
+		IfEpoch *Epoch
+		Confirm bool
+		By      By
+	}
+	StopPage struct {
+		Slot    SlotName
+		IfEpoch *Epoch
+		Tabs    []Tab
+		By      By
+	}
+	StartSlot struct {
+		Slot SlotName
+		By   By
+	}
+	StopSlot struct {
+		Slot    SlotName
+		Now     bool
+		IfEpoch *Epoch
+		By      By
+	}
+	Revoke struct { // a person ends a lease
+		Lease LeaseID
+		By    By
+	}
+	Resolve struct {
+		Action  ActionID
+		Verdict Remote
+		Note    string
+		By      By
+	}
+	Lift struct {
+		Slot    SlotName
+		Note    string
+		IfEpoch *Epoch
+		By      By
+	}
+	Adopt struct {
+		Slot SlotName
+		Mark Epoch // the extension's high-water mark, if its hello told
+		Note string
+		By   By
+	}
+)
+
+// Inputs of agents. Cap is the SHA-256 of the capability that came.
+type (
+	Acquire struct {
+		Lease     LeaseID
+		Token     string // SHA-256 of the delegation's token; empty for a person
+		Person    bool   // over control.sock: delegates and acquires in one step
+		CapHash   string // SHA-256 of the new capability
+		RequestID string
+		Binding   BindingName
+		Agent     AgentName
+		Task      string
+		ForMs     int64
+		WaitMs    int64
+		By        By
+	}
+	CancelWait struct {
+		Lease LeaseID
+		Why   string
+	}
+	Claim struct { // any authenticated look at a lease
+		Lease LeaseID
+		Cap   string
+	}
+	Renew struct {
+		Lease LeaseID
+		Cap   string
+		ForMs int64
+	}
+	Release struct {
+		Lease LeaseID
+		Cap   string
+	}
+	Resume struct {
+		Lease LeaseID
+		Cap   string
+	}
+	Act struct {
+		Action     ActionID
+		Lease      LeaseID
+		Cap        string
+		ID         ClientID
+		Epoch      Epoch
+		Verb       string
+		Class      Class
+		Summary    string // never contains what is typed
+		BodyHash   string
+		Expect     Expect
+		NeedsDoc   bool   // acts in the document last reported to this agent
+		Beside     bool   // may run beside another action: dialog
+		URL        string // navigate: for the binding's origins
+		DeadlineMs int64
+	}
+)
+
+// Inputs of the extension and the host, over an attested link.
+type (
+	Hello struct {
+		Slot     SlotName
+		Nonce    Nonce
+		Instance InstanceID
+		Mark     Epoch
+		MarkSeq  int64
+		Person   bool
+		Hold     HoldID // empty: none
+		Reports  []Report
+	}
+	LinkLost struct {
+		Slot  SlotName
+		Nonce Nonce
+		Why   string
+	}
+	Fenced struct {
+		Slot      SlotName
+		Nonce     Nonce
+		Epoch     Epoch
+		Reports   []Report
+		Documents []DocNow
+	}
+	Drained struct {
+		Slot      SlotName
+		Nonce     Nonce
+		Epoch     Epoch
+		Reports   []Report
+		Documents []DocNow // agent_script documents that are still open
+	}
+	DocumentEnded struct {
+		Slot     SlotName
+		Nonce    Nonce
+		Document DocumentID
+		How      string
+	}
+	Reported struct {
+		Slot   SlotName
+		Nonce  Nonce
+		Report Report
+	}
+	Pull struct {
+		Slot  SlotName
+		Nonce Nonce
+		Ask   int64
+	}
+	Granted struct {
+		Slot  SlotName
+		Nonce Nonce
+		Epoch Epoch
+	}
+	Done struct { // the host's last word on an action
+		Slot     SlotName
+		Nonce    Nonce
+		Action   ActionID
+		Epoch    Epoch
+		State    string // finished, failed, refused, halted, unknown
+		Error    *Error
+		Steps    Steps
+		Observed *Expect
+		URL      string
+	}
+)
+
+// Report is the extension's report of one action.
+type Report struct {
+	Action     ActionID
+	Rev        int64
+	Dispatched int
+	Open       int
+	Tab        TabID
+	Document   DocumentID
+	Script     bool
+	How        string
+	HowRule    string
+	Requests   map[string]SeenCall
+	More       int
+}
+
+// Inputs of the supervisor and the system.
+type (
+	LaunchStarting struct { // before the browser is started
+		Slot       SlotName
+		Generation int64
+		Launch     LaunchID
+		SecretHash string
+		Debug      string
+	}
+	LaunchRunning struct {
+		Slot         SlotName
+		Launch       LaunchID
+		Unit         string
+		InvocationID string
+		Containment  string
+		KeeperPID    int
+		KeeperStart  uint64
+	}
+	LaunchEnded struct {
+		Slot        SlotName
+		Launch      LaunchID
+		Verified    bool
+		Containment string
+		How         string
+	}
+	Restarted struct{} // the daemon has loaded its journal
+	Tick      struct{}
+)
+
+func (CreateSlot) input()     {}
+func (RemoveSlot) input()     {}
+func (Bind) input()           {}
+func (RemoveBinding) input()  {}
+func (Delegate) input()       {}
+func (Takeover) input()       {}
+func (Handback) input()       {}
+func (StopPage) input()       {}
+func (StartSlot) input()      {}
+func (StopSlot) input()       {}
+func (Revoke) input()         {}
+func (Resolve) input()        {}
+func (Lift) input()           {}
+func (Adopt) input()          {}
+func (Acquire) input()        {}
+func (CancelWait) input()     {}
+func (Claim) input()          {}
+func (Renew) input()          {}
+func (Release) input()        {}
+func (Resume) input()         {}
+func (Act) input()            {}
+func (Hello) input()          {}
+func (LinkLost) input()       {}
+func (Fenced) input()         {}
+func (Drained) input()        {}
+func (DocumentEnded) input()  {}
+func (Reported) input()       {}
+func (Pull) input()           {}
+func (Granted) input()        {}
+func (Done) input()           {}
+func (LaunchStarting) input() {}
+func (LaunchRunning) input()  {}
+func (LaunchEnded) input()    {}
+func (Restarted) input()      {}
+func (Tick) input()           {}

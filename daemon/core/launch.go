@@ -1,0 +1,206 @@
+package core
+
+import "fmt"
+
+// Launches: what the supervisor says of the slot's browser.
+
+func (t *tx) startSlot(in StartSlot) *Error {
+	t.by = in.By
+	s := t.slot(in.Slot)
+	if s == nil || s.Removed {
+		return noSlot(in.Slot)
+	}
+	switch {
+	case s.Launch.Live() && s.Launch.State == "unknown":
+		return Refuse(CodeConflict, fmt.Sprintf("it is not known whether the former browser of slot %s has ended", s.Name), "sessiondock slot stop "+string(s.Name)+" --now")
+	case s.Launch.Live():
+		return nil // it runs
+	}
+	t.startLaunch(s)
+	t.log("start", s, "", "", "")
+	return nil
+}
+
+func (t *tx) stopSlot(in StopSlot) *Error {
+	t.by = in.By
+	s := t.slot(in.Slot)
+	if s == nil || s.Removed {
+		return noSlot(in.Slot)
+	}
+	if in.IfEpoch != nil && *in.IfEpoch != s.Epoch {
+		return wrongEpoch(s.Name, *in.IfEpoch, s.Epoch)
+	}
+	if s.Holder.Kind == "agent" {
+		return Refuse(CodeHeld, fmt.Sprintf("slot %s is held by agent %s", s.Name, s.Holder.Name), "take it over first: sessiondock takeover "+string(s.Name)+" --stop-browser").With("holder", s.Holder)
+	}
+	if !s.Launch.Live() {
+		return nil
+	}
+	if s.Launch.State == "running" || s.Launch.State == "starting" {
+		s.Launch.State = "stopping"
+	}
+	s.Launch.StopAsked = true
+	t.emit(StopLaunch{Slot: s.Name, Launch: s.Launch.ID, Now: in.Now})
+	t.log("stop", s, "", "", fmt.Sprintf("launch %d, now %v", s.Launch.Generation, in.Now))
+	t.touch(s.Name)
+	return nil
+}
+
+func (t *tx) launchStarting(in LaunchStarting) *Error {
+	t.by = "supervisor"
+	s := t.slot(in.Slot)
+	if s == nil || s.Removed {
+		return noSlot(in.Slot)
+	}
+	if s.Launch.Live() || in.Generation != s.Generation+1 {
+		return Refuse(CodeConflict, fmt.Sprintf("generation %d of slot %s is not the next", in.Generation, s.Name), "")
+	}
+	s.Generation = in.Generation
+	s.Launch = &Launch{
+		ID: in.Launch, Generation: in.Generation, State: "starting", Containment: "weak",
+		SecretHash: in.SecretHash, Debug: in.Debug, BootID: t.now.BootID, StartedMs: t.now.WallMs,
+	}
+	t.log("launch starting", s, "", "", fmt.Sprintf("generation %d", in.Generation))
+	return nil
+}
+
+func (t *tx) launchRunning(in LaunchRunning) *Error {
+	t.by = "supervisor"
+	s := t.slot(in.Slot)
+	if s == nil || s.Launch == nil || s.Launch.ID != in.Launch {
+		return Refuse(CodeConflict, "a launch of another generation", "")
+	}
+	l := s.Launch
+	if l.State == "starting" {
+		l.State = "running"
+	}
+	l.Unit, l.InvocationID, l.Containment = in.Unit, in.InvocationID, in.Containment
+	l.KeeperPID, l.KeeperStart = in.KeeperPID, in.KeeperStart
+	t.log("launch running", s, "", "", fmt.Sprintf("generation %d, containment %s", l.Generation, l.Containment))
+	return nil
+}
+
+// launchEnded takes the supervisor's word on a launch's end (I11): verified, or
+// unknown and still in the inventory.
+func (t *tx) launchEnded(in LaunchEnded) *Error {
+	t.by = "supervisor"
+	s := t.slot(in.Slot)
+	if s == nil || s.Launch == nil || s.Launch.ID != in.Launch {
+		return Refuse(CodeConflict, "a launch of another generation", "")
+	}
+	l := s.Launch
+	if l.State == "ended" {
+		return nil
+	}
+	l.How = in.How
+	if !in.Verified {
+		l.State = "unknown"
+		t.blind(s)
+		t.suspend(s, "it is not known whether the slot's browser has ended")
+		t.addReason(s, "launch_unknown", "it is not known whether its browser has ended: "+in.How, "sessiondock slot stop "+string(s.Name)+" --now")
+		t.touch(s.Name)
+		return nil
+	}
+	l.State, l.EndedMs = "ended", t.now.WallMs
+	if in.Containment != "" {
+		l.Containment = in.Containment
+	}
+	t.log("launch ended", s, "", "", in.How)
+	t.setLink(s.Name, LinkState{})
+	t.dropReason(s, "launch_unknown", "verified to have ended")
+	t.dropReason(s, "fence_unacknowledged", "the launch is verified to have ended")
+	s.Scripts, s.Pending = nil, nil
+	if s.Holder.Kind == "agent" {
+		t.suspend(s, "the slot's browser ended")
+	}
+	s.Fence = FenceNow{State: "drained", SinceMs: t.now.WallMs}
+	for _, id := range t.openActions(s.Name) {
+		a := t.seeAction(id)
+		if !a.Sent || a.Gone {
+			continue
+		}
+		a = t.action(id)
+		a.Gone = true
+		if l.StopAsked && a.Over && (a.Local == Running || a.Local == LocalUnknown) {
+			a.How = "ended" // a person chose this boundary, and it is verified
+		}
+		t.settle(a)
+	}
+	t.touch(s.Name)
+	return nil
+}
+
+// adopt lets a person take on a slot whose browser knows more than the database.
+// Its epochs go on above everything that either has seen.
+func (t *tx) adopt(in Adopt) *Error {
+	t.by = in.By
+	s := t.slot(in.Slot)
+	if s == nil || s.Removed {
+		return noSlot(in.Slot)
+	}
+	if in.Note == "" {
+		return Refuse(CodeInvalid, "a note is missing", "say why: --note TEXT")
+	}
+	if !s.has("epoch_regression") {
+		return Refuse(CodeConflict, fmt.Sprintf("slot %s needs no adoption", s.Name), "sessiondock status "+string(s.Name))
+	}
+	if in.Mark >= MaxEpoch-EpochChunk {
+		return Refuse(CodeEpochRegression, "the browser's mark leaves no epochs", "make a new slot")
+	}
+	s.Epoch = max(s.Epoch, in.Mark)
+	s.Ceiling = max(s.Ceiling, s.Epoch)
+	t.dropReason(s, "epoch_regression", "adopted: "+in.Note)
+	t.addReason(s, "adopted", "adopted after an older database was restored; what happened since that copy is not known", "sessiondock quarantine lift "+string(s.Name)+" --note TEXT")
+	t.change(s, Holder{Kind: "none"}, "", 0, "")
+	t.log("adopted", s, "", "", in.Note)
+	return nil
+}
+
+// restarted makes the state of a daemon that has just loaded its journal: nobody
+// has control, epochs go on above the ceiling, and what was open is unknown until
+// its watcher is attested again (I14).
+func (t *tx) restarted() *Error {
+	for _, name := range t.s.slotNames() {
+		s := t.slot(name)
+		if s.Removed {
+			continue
+		}
+		s.Before = s.Epoch
+		s.Epoch = s.Ceiling + 1
+		t.reserve(s)
+		rebooted := s.Launch.Live() && s.Launch.BootID != t.now.BootID
+		for _, id := range t.openActions(name) {
+			a := t.action(id)
+			a.Over = true
+			a.Blind = a.Sent
+			t.settle(a)
+		}
+		for _, id := range t.liveLeases(name) {
+			l := t.lease(id)
+			l.Lane, l.Seen, l.ClaimBy = nil, map[TabID]DocumentID{}, Deadline{}
+			switch {
+			case l.State == LeaseWaiting:
+				t.endLease(l, "the daemon restarted while it waited")
+			case l.Expires.Passed(t.now):
+				t.expire(s, l)
+			case l.State == LeaseActive || l.State == LeaseGranted:
+				l.State, l.Why = LeaseSuspended, "the daemon restarted"
+			}
+		}
+		if s.Holder.Kind == "agent" {
+			s.Holder = Holder{Kind: "none"}
+		}
+		t.log("restarted", s, "", "", fmt.Sprintf("epochs go on above %d", s.Before))
+		if rebooted {
+			t.launchEnded(LaunchEnded{Slot: name, Launch: s.Launch.ID, Verified: true, How: "the machine was rebooted"})
+			t.by = "system"
+		}
+		t.fence(s, "", false)
+		if s.Fence.State == "pending" {
+			// The host needs a moment to find the new daemon.
+			s.Fence.Deadline = t.now.In(RejoinMs)
+		}
+		t.touch(name)
+	}
+	return nil
+}

@@ -1,0 +1,272 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+)
+
+// What comes over an attested link. Everything names the link's nonce; what names
+// another belongs to a link that has ended and is dropped.
+
+func stale(slot SlotName) *Error {
+	return Refuse(CodeConflict, fmt.Sprintf("message of a link of slot %s that has ended", slot), "")
+}
+
+// hello is the extension's first message on a link. It is fenced at once: from
+// there on it knows the slot's epoch, and what it kept is reconciled.
+func (t *tx) hello(in Hello) *Error {
+	t.by = "extension"
+	s := t.slot(in.Slot)
+	if s == nil || s.Removed {
+		return noSlot(in.Slot)
+	}
+	t.setLink(s.Name, LinkState{Nonce: in.Nonce, Instance: in.Instance})
+	t.log("hello", s, "", "", fmt.Sprintf("extension instance %s, mark %d", clip(string(in.Instance), 40), in.Mark))
+	if in.Mark > s.Ceiling || in.MarkSeq > t.s.Seq {
+		t.addReason(s, "epoch_regression",
+			fmt.Sprintf("its browser has seen epoch %d and journal entry %d, this database knows %d and %d: it was restored from an older copy", in.Mark, in.MarkSeq, s.Ceiling, t.s.Seq),
+			"sessiondock slot adopt "+string(s.Name)+" --note TEXT")
+		s.Fence.State = "unacknowledged"
+		t.emit(SendWelcome{Slot: s.Name})
+		return nil
+	}
+	for _, r := range in.Reports {
+		t.merge(r.Action, s.Name, r)
+	}
+	t.emit(SendWelcome{Slot: s.Name})
+	switch {
+	case in.Hold != "" && in.Hold != s.LastHold:
+		t.takenUnseen(s, in.Hold, "its hold came with the extension's hello")
+		return nil
+	case in.Person && in.Mark > s.Before && s.Before != 0 && s.Holder.Kind != "human":
+		t.takenUnseen(s, "", fmt.Sprintf("the extension was fenced at epoch %d by a takeover that was not recorded", in.Mark))
+		return nil
+	}
+	t.fence(s, in.Hold, false)
+	return nil
+}
+
+// takenUnseen records a takeover that the daemon did not see or did not live to
+// record.
+func (t *tx) takenUnseen(s *Slot, hold HoldID, why string) {
+	if s.Holder.Kind == "human" {
+		t.fence(s, hold, false)
+		s.LastHold = hold
+		return
+	}
+	t.interrupt(s)
+	t.change(s, Holder{Kind: "human", Name: "popup"}, "", 0, hold)
+	if hold != "" {
+		s.LastHold = hold
+	}
+	t.log("takeover", s, s.Interrupted, "", why)
+}
+
+// linkLost closes the slot's link. Nobody watches its actions now.
+func (t *tx) linkLost(in LinkLost) *Error {
+	t.by = "system"
+	s := t.slot(in.Slot)
+	if s == nil || t.link(in.Slot).Nonce != in.Nonce {
+		return stale(in.Slot)
+	}
+	t.setLink(s.Name, LinkState{})
+	t.log("link lost", s, "", "", in.Why)
+	t.blind(s)
+	if s.Holder.Kind == "agent" {
+		t.suspend(s, "the link to the slot's extension was lost")
+	} else {
+		t.fence(s, "", false)
+	}
+	t.touch(s.Name)
+	return nil
+}
+
+// blind marks what nobody watches any more.
+func (t *tx) blind(s *Slot) {
+	for _, id := range t.openActions(s.Name) {
+		if a := t.seeAction(id); a.Sent && !a.Blind {
+			a = t.action(id)
+			a.Blind = true
+			t.settle(a)
+		}
+	}
+}
+
+// fenced is the acknowledgement: from here on I4 holds for this launch.
+func (t *tx) fenced(in Fenced) *Error {
+	t.by = "extension"
+	if t.link(in.Slot).Nonce != in.Nonce {
+		return stale(in.Slot)
+	}
+	s := t.slot(in.Slot)
+	for _, r := range in.Reports {
+		t.merge(r.Action, s.Name, r)
+	}
+	if in.Epoch != s.Epoch || s.Fence.State == "drained" {
+		return nil // of an older fence; the newer one is on its way
+	}
+	t.dropReason(s, "fence_unacknowledged", "acknowledged late")
+	s.Fence.State = "draining"
+	s.Fence.Deadline = t.now.In(DrainMs + DrainGraceMs)
+	s.Pending = nil
+	var scripts []DocNow
+	for _, d := range in.Documents {
+		if d.Why == "agent_script" {
+			d.Agent = t.scriptAgent(s, d.Document)
+			scripts = append(scripts, d)
+		} else {
+			s.Pending = append(s.Pending, d)
+		}
+	}
+	t.keepScripts(s, scripts)
+	t.log("fenced", s, "", "", fmt.Sprintf("acknowledged, %d reports, %d documents", len(in.Reports), len(in.Documents)))
+	t.touch(s.Name)
+	return nil
+}
+
+// keepScripts sets the documents with agents' scripts to what the extension lists.
+// An instance that did not see them begin cannot say that they ended.
+func (t *tx) keepScripts(s *Slot, listed []DocNow) {
+	instance := t.link(s.Name).Instance
+	for _, old := range s.Scripts {
+		if s.ScriptsBy != instance && !slices.ContainsFunc(listed, func(d DocNow) bool { return d.Document == old.Document }) {
+			listed = append(listed, old)
+		}
+	}
+	s.Scripts, s.ScriptsBy = listed, instance
+}
+
+// scriptAgent names the agent whose script ran in a document.
+func (t *tx) scriptAgent(s *Slot, doc DocumentID) AgentName {
+	for _, d := range s.Scripts {
+		if d.Document == doc {
+			return d.Agent
+		}
+	}
+	if l := t.seeLease(s.Interrupted); l != nil {
+		return l.Agent
+	}
+	for _, id := range slices.Backward(t.openActions(s.Name)) {
+		if a := t.seeAction(id); a.Script && a.Document == doc {
+			return a.Agent
+		}
+	}
+	return s.LastAgent
+}
+
+// drained ends the drain: what it did not settle is unknown.
+func (t *tx) drained(in Drained) *Error {
+	t.by = "extension"
+	link := t.link(in.Slot)
+	if link.Nonce != in.Nonce {
+		return stale(in.Slot)
+	}
+	s := t.slot(in.Slot)
+	listed := map[ActionID]bool{}
+	for _, r := range in.Reports {
+		listed[r.Action] = true
+		t.merge(r.Action, s.Name, r)
+	}
+	if in.Epoch != s.Epoch || s.Fence.State == "drained" {
+		return nil
+	}
+	for _, id := range t.openActions(s.Name) {
+		a := t.seeAction(id)
+		if !a.Over || !a.Sent {
+			continue
+		}
+		a = t.action(id)
+		a.Drained = true
+		if !listed[id] && a.Reported == 0 && a.Instance == link.Instance || listed[id] && a.Reported == 0 && a.Open == 0 && a.Class == Write {
+			a.How = "none"
+		}
+		t.settle(a)
+	}
+	s.Pending = nil
+	for _, d := range in.Documents {
+		if d.Why == "input_pending" {
+			s.Pending = append(s.Pending, d)
+		}
+	}
+	t.dropReason(s, "fence_unacknowledged", "acknowledged late")
+	s.Fence = FenceNow{State: "drained", SinceMs: t.now.WallMs}
+	t.log("drained", s, "", "", "")
+	if s.Holder.Kind == "agent" {
+		t.emit(SendPoke{Slot: s.Name, Epoch: s.Epoch})
+	}
+	t.touch(s.Name)
+	return nil
+}
+
+func (t *tx) documentEnded(in DocumentEnded) *Error {
+	t.by = "extension"
+	if t.link(in.Slot).Nonce != in.Nonce {
+		return stale(in.Slot)
+	}
+	s := t.slot(in.Slot)
+	gone := func(d DocNow) bool { return d.Document == in.Document }
+	s.Scripts = slices.DeleteFunc(s.Scripts, gone)
+	s.Pending = slices.DeleteFunc(s.Pending, gone)
+	for _, id := range t.openActions(s.Name) {
+		if a := t.seeAction(id); a.Document == in.Document && a.Local == Running && (a.Script && a.Over || in.How == "crashed") {
+			a = t.action(id)
+			a.How = "ended"
+			t.settle(a)
+		}
+	}
+	t.log("document ended", s, "", "", in.How)
+	t.touch(s.Name)
+	return nil
+}
+
+func (t *tx) reported(in Reported) *Error {
+	t.by = "extension"
+	if t.link(in.Slot).Nonce != in.Nonce {
+		return stale(in.Slot)
+	}
+	t.merge(in.Report.Action, in.Slot, in.Report)
+	return nil
+}
+
+// pull answers with what the extension may dispatch under now.
+func (t *tx) pull(in Pull) *Error {
+	link := t.link(in.Slot)
+	if link.Nonce != in.Nonce || !link.Up() {
+		return stale(in.Slot)
+	}
+	s := t.seeSlot(in.Slot)
+	g := SendGrant{Slot: s.Name, Nonce: in.Nonce, Ask: in.Ask}
+	if l := t.seeLease(s.Lease); l != nil && s.Holder.Kind == "agent" && s.Fence.State == "drained" &&
+		l.Epoch == s.Epoch && !l.Expires.Passed(t.now) && len(s.Reasons) == 0 {
+		b := t.s.Bindings[l.Binding]
+		g.Epoch, g.Lease, g.WatchMs = s.Epoch, l.ID, DefaultWatchMs
+		g.TTLMs = min(GrantTTLMs, l.Expires.LeftMs(t.now))
+		if b != nil {
+			g.Origins = b.Origins
+			if b.WatchMs > 0 {
+				g.WatchMs = b.WatchMs
+			}
+		}
+	}
+	t.emit(g)
+	return nil
+}
+
+// granted notes that the extension's gate is open: the lease can be used.
+func (t *tx) granted(in Granted) *Error {
+	link := t.link(in.Slot)
+	if link.Nonce != in.Nonce {
+		return stale(in.Slot)
+	}
+	s := t.seeSlot(in.Slot)
+	if in.Epoch != s.Epoch || s.Holder.Kind != "agent" || link.Granted == in.Epoch {
+		return nil
+	}
+	link.Granted = in.Epoch
+	t.setLink(s.Name, link)
+	if l := t.seeLease(s.Lease); l.State == LeaseGranted && l.ClaimBy == (Deadline{}) {
+		l = t.lease(l.ID)
+		l.ClaimBy = t.now.In(ClaimMs)
+	}
+	return nil
+}

@@ -1,0 +1,194 @@
+package core
+
+import "fmt"
+
+// StatusOf tells a slot's state in the three answers. It reads and never changes.
+func StatusOf(s *State, now Now, name SlotName) *Status {
+	slot, ok := s.Slots[name]
+	if !ok {
+		return nil
+	}
+	t := &tx{s: s, now: now}
+	st := &Status{
+		Slot: name, AtMs: now.WallMs,
+		Authority: AuthorityNow{Holder: slot.Holder, Epoch: slot.Epoch, Lease: slot.Lease, Fence: slot.Fence.State},
+		Local:     LocalNow{State: "idle", Commands: []CommandNow{}, Documents: []DocNow{}, Downloads: []string{}},
+		Remote:    RemoteNow{State: "none_seen", Requests: []RequestNow{}},
+		Offer:     Offer{Why: []string{}},
+		Queue:     []Waiter{},
+	}
+	if l := s.Leases[slot.Lease]; l != nil {
+		st.Binding = l.Binding
+		st.Authority.ExpiresInMs = l.Expires.LeftMs(now)
+		st.Authority.Ready = slot.Holder.Kind == "agent" && s.Links[name].Granted == slot.Epoch
+	}
+	if l := s.Leases[slot.Interrupted]; l != nil && l.State == LeaseInterrupted {
+		st.Binding = l.Binding
+		st.Interrupted = &Interrupt{Lease: l.ID, Agent: l.Agent, ExpiresInMs: l.Expires.LeftMs(now)}
+	}
+	t.statusActions(slot, st)
+	st.Local.Documents = append(append(st.Local.Documents, slot.Pending...), slot.Scripts...)
+	if len(st.Local.Documents) > 0 && st.Local.State == "idle" {
+		st.Local.State = "running"
+	}
+	if l := slot.Launch; l != nil {
+		link := "down"
+		if s.Links[name].Up() {
+			link = "up"
+		}
+		st.Local.Launch = &LaunchNow{
+			Launch: l.ID, Generation: l.Generation, Unit: l.Unit, InvocationID: l.InvocationID,
+			Containment: l.Containment, State: l.State, Link: link, Debug: l.Debug,
+		}
+		if l.State == "unknown" || slot.Fence.State == "unacknowledged" {
+			st.Local.State = "unknown"
+		}
+	}
+	st.Quarantine = t.quarantine(slot)
+	for _, b := range t.blocks(slot, "") {
+		st.Offer.Why = append(st.Offer.Why, b.text)
+	}
+	st.Offer.Available = len(st.Offer.Why) == 0
+	for _, id := range s.index.live[name] {
+		if l := s.Leases[id]; l.State == LeaseWaiting {
+			w := Waiter{Lease: l.ID, Agent: l.Agent, Task: l.Task, WaitMs: l.WaitUntil.LeftMs(now), Reasons: []string{}}
+			for _, b := range t.blocks(slot, l.Agent) {
+				w.Reasons = append(w.Reasons, b.text)
+			}
+			st.Queue = append(st.Queue, w)
+		}
+	}
+	st.Sentences = t.sentences(slot, st)
+	return st
+}
+
+// statusActions fills in what the slot's open actions say.
+func (t *tx) statusActions(slot *Slot, st *Status) {
+	rank := map[string]int{"none_seen": 0, "answered": 1, "in_flight": 2, "unknown": 3}
+	for _, a := range t.s.OpenActions(slot.Name) {
+		if a.Local == Running || a.Local == LocalUnknown && a.Resolution == nil {
+			st.Local.Commands = append(st.Local.Commands, CommandNow{
+				Action: a.Action, Summary: a.Summary, RunningMs: max(0, t.now.WallMs-a.Times.Admitted), Local: a.Local,
+			})
+			if a.Local == LocalUnknown && !a.Gone {
+				st.Local.State = "unknown"
+			} else if a.Local == Running && st.Local.State == "idle" {
+				st.Local.State = "running"
+			}
+		}
+		if a.Class == Read || a.Resolution != nil {
+			continue
+		}
+		state := string(a.Remote)
+		switch {
+		case a.Remote.Status() != 0:
+			state = "answered"
+		case a.Remote == AbortedLocally:
+			state = "unknown"
+		}
+		if rank[state] > rank[st.Remote.State] {
+			st.Remote.State = state
+		}
+		for _, id := range a.requestIDs() {
+			c := a.Requests[id]
+			if !c.unsafe() && c.Type != "main_frame" {
+				continue
+			}
+			what := c.State
+			switch {
+			case c.State == "answered":
+				what = string(Answered(c.Status))
+			case c.State == "in_flight" && (a.Blind || a.Gone):
+				what = "unknown"
+			case c.State == "failed":
+				what = "failed: " + c.Error
+			}
+			st.Remote.Requests = append(st.Remote.Requests, RequestNow{Action: a.Action, Method: c.Method, URL: c.URL, State: what})
+		}
+	}
+}
+
+// quarantine lists the slot's own reasons and the actions that nothing but a
+// person, a probe or new evidence can settle.
+func (t *tx) quarantine(slot *Slot) []Reason {
+	out := append([]Reason{}, slot.Reasons...)
+	for _, a := range t.s.OpenActions(slot.Name) {
+		if a.Over && a.Class == Write && !a.clean() && !a.canSettle(t.now) {
+			out = append(out, Reason{
+				Code: "outcome_unknown", Text: fmt.Sprintf("%s: local %s, remote %s", a.Summary, a.Local, a.Remote),
+				SinceMs: a.Times.Settled, Action: a.Action,
+				Resolve: "sessiondock resolve " + string(a.Action) + " --applied | --not-applied",
+			})
+		}
+	}
+	return out
+}
+
+// sentences says the three answers to a person, in plain words.
+func (t *tx) sentences(slot *Slot, st *Status) Sentences {
+	out := Sentences{Warnings: []string{}}
+	switch {
+	case slot.Holder.Kind == "human":
+		out.Authority = fmt.Sprintf("Control is yours (epoch %d).", slot.Epoch)
+	case slot.Holder.Kind == "agent":
+		out.Authority = fmt.Sprintf("%s may act for %s more (epoch %d).", slot.Holder.Name, span(st.Authority.ExpiresInMs), slot.Epoch)
+		if !st.Authority.Ready {
+			out.Authority = fmt.Sprintf("%s has control, but the browser is not ready for it yet (epoch %d).", slot.Holder.Name, slot.Epoch)
+		}
+	case slot.Lease != "":
+		out.Authority = fmt.Sprintf("Nobody may act. The slot is kept for %s, which can resume (epoch %d).", t.s.Leases[slot.Lease].Agent, slot.Epoch)
+	default:
+		out.Authority = fmt.Sprintf("Nobody may act (epoch %d).", slot.Epoch)
+	}
+	if slot.Fence.State == "unacknowledged" {
+		out.Authority += " The fence is unacknowledged: the browser has not confirmed that older commands are refused."
+	}
+	over := slot.Holder.Kind != "agent"
+	switch {
+	case st.Local.State == "unknown":
+		out.Local = "It is not known whether local work is still running."
+	case slot.Fence.State == "pending":
+		out.Local = "The browser has not answered the fence yet."
+	case len(st.Local.Commands) > 0 && over:
+		out.Local = fmt.Sprintf("%s sent to the page %s not come to rest.", count(len(st.Local.Commands), "command"), has(len(st.Local.Commands)))
+	case len(st.Local.Commands) > 0:
+		out.Local = fmt.Sprintf("%s running.", count(len(st.Local.Commands), "command"))
+	case len(slot.Scripts) > 0:
+		out.Local = "No command is running, but a page still holds a script that an agent put there."
+	case !slot.Launch.Live():
+		out.Local = "No local work: the browser is not running."
+	default:
+		out.Local = "No local work is known to be running."
+	}
+	if over && (len(slot.Pending) > 0 || slot.Fence.State == "draining" && len(st.Local.Commands) > 0) {
+		out.Warnings = append(out.Warnings, "A click may still land in this page.")
+	}
+	if over && len(slot.Scripts) > 0 {
+		out.Warnings = append(out.Warnings, "Code that the agent put into this page may still run. Reload before you type a secret.")
+	}
+	switch st.Remote.State {
+	case "in_flight":
+		out.Remote = "A request has been sent and its answer is not here yet."
+	case "answered":
+		out.Remote = "The website has answered; what it did is its own."
+	case "unknown":
+		out.Remote = "What the website did is not known. Look there before anything is done again."
+	default:
+		out.Remote = "No request of an agent is open."
+	}
+	return out
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func has(n int) string {
+	if n == 1 {
+		return "has"
+	}
+	return "have"
+}

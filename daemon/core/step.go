@@ -1,0 +1,100 @@
+package core
+
+import "fmt"
+
+// Step decides on one input. It changes nothing: the caller commits the delta,
+// applies it, and then carries out the effects. Floor gives, for each slot, the
+// highest epoch that the fence register has issued; a new epoch is above it.
+//
+// A step that refuses may still have a delta: a refusal is a decision, and is
+// journaled when it says something about a principal.
+func Step(s *State, now Now, floor map[SlotName]Epoch, in Input) Result {
+	t := &tx{
+		s: s, now: now, by: "system", floor: floor,
+		slots: map[SlotName]*Slot{}, leases: map[LeaseID]*Lease{},
+		actions: map[ActionID]*Action{}, links: map[SlotName]LinkState{},
+		touched: map[SlotName]bool{},
+	}
+	t.res.Refusal = t.decide(in)
+	for _, name := range t.order {
+		t.serve(name)
+	}
+	t.finish()
+	return t.res
+}
+
+func (t *tx) decide(in Input) *Error {
+	switch in := in.(type) {
+	case CreateSlot:
+		return t.createSlot(in)
+	case RemoveSlot:
+		return t.removeSlot(in)
+	case Bind:
+		return t.bind(in)
+	case RemoveBinding:
+		return t.removeBinding(in)
+	case Delegate:
+		return t.delegate(in)
+	case Takeover:
+		return t.takeover(in)
+	case Handback:
+		return t.handback(in)
+	case StopPage:
+		return t.stopPage(in)
+	case StartSlot:
+		return t.startSlot(in)
+	case StopSlot:
+		return t.stopSlot(in)
+	case Revoke:
+		return t.revoke(in)
+	case Resolve:
+		return t.resolve(in)
+	case Lift:
+		return t.lift(in)
+	case Adopt:
+		return t.adopt(in)
+	case Acquire:
+		return t.acquire(in)
+	case CancelWait:
+		return t.cancelWait(in)
+	case Claim:
+		return t.claim(in)
+	case Renew:
+		return t.renew(in)
+	case Release:
+		return t.release(in)
+	case Resume:
+		return t.resume(in)
+	case Act:
+		return t.act(in)
+	case Hello:
+		return t.hello(in)
+	case LinkLost:
+		return t.linkLost(in)
+	case Fenced:
+		return t.fenced(in)
+	case Drained:
+		return t.drained(in)
+	case DocumentEnded:
+		return t.documentEnded(in)
+	case Reported:
+		return t.reported(in)
+	case Pull:
+		return t.pull(in)
+	case Granted:
+		return t.granted(in)
+	case Done:
+		return t.done(in)
+	case LaunchStarting:
+		return t.launchStarting(in)
+	case LaunchRunning:
+		return t.launchRunning(in)
+	case LaunchEnded:
+		return t.launchEnded(in)
+	case Restarted:
+		return t.restarted()
+	case Tick:
+		return t.tick()
+	}
+	panic(fmt.Sprintf("core: input %T is not in the table of Step", in))
+}

@@ -1,0 +1,258 @@
+package core
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+)
+
+// EpochChunk is how many epochs are reserved at a time. A takeover needs no write
+// as long as its number is below the durable ceiling.
+const EpochChunk = 100
+
+// Limits of the core, in milliseconds and counts. Package wire shows them to peers.
+const (
+	FenceAckMs      = 2_000       // until a fence without an answer is unacknowledged
+	DrainMs         = 30_000      // until what a drain has not settled is unknown
+	RejoinMs        = 10_000      // the same after a restart of the daemon, while hosts come back
+	DrainGraceMs    = 2_000       // for the answer to a drain that used its whole time
+	DefaultWatchMs  = 5_000       // requests are watched so long after local work settled
+	ClaimMs         = 5_000       // a ready grant is claimed so soon or withdrawn
+	GrantTTLMs      = 15_000      // a pulled grant opens the extension's gate so long
+	DefaultLeaseMs  = 600_000     // if a lease asks for no time
+	DefaultMaxMs    = 28_800_000  // a binding's maximum lifetime if it names none
+	MaxLeaseMs      = 604_800_000 // no lifetime is longer: seven days
+	MaxWaitMs       = 86_400_000  // no wait is longer: a day
+	DelegationMs    = 86_400_000  // a delegation's life if none is named
+	MaxDelegationMs = 2_592_000_000
+	MaxLane         = 64   // actions of one lease that wait their turn
+	MaxWaiters      = 1000 // waiters of one slot
+	MaxSlots        = 10_000
+	MaxSeenRequests = 64 // requests kept with one action
+	MaxEvidenceRows = 64
+)
+
+// Result is what a step yields.
+type Result struct {
+	Delta   Delta
+	Effects []Effect
+	Refusal *Error
+	Lease   *Lease  // of a lease's verb
+	Action  *Action // of an action's verb
+	Repeat  bool    // the request was seen before; nothing was done again
+}
+
+// tx gathers one step's changes over an unchanged state.
+type tx struct {
+	s   *State
+	now Now
+	by  string // the principal, for the journal
+	res Result
+
+	floor map[SlotName]Epoch // from the fence register: a number to stay above
+
+	slots   map[SlotName]*Slot
+	leases  map[LeaseID]*Lease
+	actions map[ActionID]*Action
+	links   map[SlotName]LinkState
+	touched map[SlotName]bool // slots whose queue is to be looked at
+	order   []SlotName
+}
+
+// slot returns the step's own copy of a slot, or nil.
+func (t *tx) slot(name SlotName) *Slot {
+	if v, ok := t.slots[name]; ok {
+		return v
+	}
+	old, ok := t.s.Slots[name]
+	if !ok {
+		return nil
+	}
+	v := *old
+	v.Scripts = slices.Clone(old.Scripts)
+	v.Pending = slices.Clone(old.Pending)
+	v.Reasons = slices.Clone(old.Reasons)
+	if old.Launch != nil {
+		l := *old.Launch
+		v.Launch = &l
+	}
+	t.putSlot(&v)
+	return &v
+}
+
+func (t *tx) putSlot(v *Slot) {
+	t.slots[v.Name] = v
+	t.res.Delta.Slots = append(t.res.Delta.Slots, v)
+}
+
+// lease returns the step's own copy of a lease, or nil.
+func (t *tx) lease(id LeaseID) *Lease {
+	if v, ok := t.leases[id]; ok {
+		return v
+	}
+	old, ok := t.s.Leases[id]
+	if !ok {
+		return nil
+	}
+	v := *old
+	v.Seen = maps.Clone(old.Seen)
+	v.Lane = slices.Clone(old.Lane)
+	t.putLease(&v)
+	return &v
+}
+
+func (t *tx) putLease(v *Lease) {
+	if v.Seen == nil {
+		v.Seen = map[TabID]DocumentID{}
+	}
+	t.leases[v.ID] = v
+	t.res.Delta.Leases = append(t.res.Delta.Leases, v)
+}
+
+// action returns the step's own copy of an action, or nil.
+func (t *tx) action(id ActionID) *Action {
+	if v, ok := t.actions[id]; ok {
+		return v
+	}
+	old, ok := t.s.Actions[id]
+	if !ok {
+		return nil
+	}
+	v := *old
+	v.Evidence = slices.Clone(old.Evidence)
+	v.Requests = maps.Clone(old.Requests)
+	t.putAction(&v)
+	return &v
+}
+
+func (t *tx) putAction(v *Action) {
+	if v.Requests == nil {
+		v.Requests = map[string]SeenCall{}
+	}
+	t.actions[v.Action] = v
+	t.res.Delta.Actions = append(t.res.Delta.Actions, v)
+}
+
+// Looking without copying: what the step has changed, else the state's.
+
+func (t *tx) seeSlot(name SlotName) *Slot {
+	if v, ok := t.slots[name]; ok {
+		return v
+	}
+	return t.s.Slots[name]
+}
+
+func (t *tx) seeLease(id LeaseID) *Lease {
+	if v, ok := t.leases[id]; ok {
+		return v
+	}
+	return t.s.Leases[id]
+}
+
+func (t *tx) seeAction(id ActionID) *Action {
+	if v, ok := t.actions[id]; ok {
+		return v
+	}
+	return t.s.Actions[id]
+}
+
+func (t *tx) link(name SlotName) LinkState {
+	if v, ok := t.links[name]; ok {
+		return v
+	}
+	return t.s.Links[name]
+}
+
+func (t *tx) setLink(name SlotName, l LinkState) {
+	t.links[name] = l
+	if t.res.Delta.Links == nil {
+		t.res.Delta.Links = map[SlotName]LinkState{}
+	}
+	t.res.Delta.Links[name] = l
+}
+
+// openActions lists the slot's actions that are not closed, with the step's own
+// changes, oldest first.
+func (t *tx) openActions(slot SlotName) []ActionID {
+	var out []ActionID
+	for _, id := range t.s.index.open[slot] {
+		if a := t.seeAction(id); !a.Closed {
+			out = append(out, id)
+		}
+	}
+	for _, a := range t.res.Delta.Actions {
+		if _, old := t.s.Actions[a.Action]; !old && a.Slot == slot && !a.Closed {
+			out = append(out, a.Action)
+		}
+	}
+	return out
+}
+
+// liveLeases lists the slot's leases that have not ended, in order of arrival.
+func (t *tx) liveLeases(slot SlotName) []LeaseID {
+	var out []LeaseID
+	for _, id := range t.s.index.live[slot] {
+		if l := t.seeLease(id); l.State != LeaseEnded {
+			out = append(out, id)
+		}
+	}
+	for _, l := range t.res.Delta.Leases {
+		if _, old := t.s.Leases[l.ID]; !old && l.Slot == slot && l.State != LeaseEnded {
+			out = append(out, l.ID)
+		}
+	}
+	return out
+}
+
+func (t *tx) emit(e ...Effect) { t.res.Effects = append(t.res.Effects, e...) }
+
+// touch asks for the slot's queue to be looked at when the step ends.
+func (t *tx) touch(name SlotName) {
+	if !t.touched[name] {
+		t.touched[name] = true
+		t.order = append(t.order, name)
+	}
+}
+
+// log adds a journal entry.
+func (t *tx) log(kind string, slot *Slot, lease LeaseID, action ActionID, reason string) {
+	e := Entry{
+		Seq:  t.s.Seq + int64(len(t.res.Delta.Journal)) + 1,
+		AtMs: t.now.WallMs, Kind: kind, Lease: lease, Action: action,
+		Principal: t.by, Reason: reason,
+	}
+	if slot != nil {
+		e.Slot, e.Epoch = slot.Name, slot.Epoch
+	}
+	t.res.Delta.Journal = append(t.res.Delta.Journal, e)
+}
+
+// finish puts the step's whole change into its first journal entry.
+func (t *tx) finish() {
+	d := &t.res.Delta
+	if len(d.Slots)+len(d.Bindings)+len(d.Delegations)+len(d.Leases)+len(d.Actions) == 0 {
+		return
+	}
+	if len(d.Journal) == 0 {
+		t.log("settle", nil, "", "", "")
+	}
+	change, err := json.Marshal(d)
+	if err != nil {
+		panic("core: a delta that cannot be encoded: " + err.Error())
+	}
+	d.Journal[0].Change = change
+}
+
+// raise gives the slot its next epoch (I1): above the recorded one, above what the
+// fence register has issued, never above the durable ceiling.
+func (t *tx) raise(s *Slot) {
+	s.Epoch = max(s.Epoch, t.floor[s.Name]) + 1
+	t.reserve(s)
+}
+
+// reserve keeps the ceiling ahead of the epoch.
+func (t *tx) reserve(s *Slot) {
+	if s.Epoch+EpochChunk/2 > s.Ceiling {
+		s.Ceiling = s.Epoch + EpochChunk
+	}
+}
