@@ -1,0 +1,185 @@
+package store
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"modernc.org/sqlite"
+
+	"sessiondock.dev/sessiondock/daemon/core"
+)
+
+// quickCheckBytes is up to what size a database is checked page by page when it is
+// opened: about a tenth of a second. In a larger one damage is found when it is
+// read, and Load reads every table but the journal.
+const quickCheckBytes = 16 << 20
+
+// Pragmas stand in the DSN, so that every connection of a pool has them.
+func writerDSN(path string) string {
+	q := url.Values{"_txlock": {"immediate"}}
+	q["_pragma"] = []string{
+		"busy_timeout(5000)",
+		"journal_mode(WAL)",
+		"synchronous(FULL)",           // anything less loses acknowledged commits with the power
+		"foreign_keys(1)",             //
+		"recursive_triggers(1)",       // else REPLACE deletes without asking the triggers
+		"journal_size_limit(8388608)", // a log that a slow reader made grow shrinks again
+	}
+	return dsn(path, q)
+}
+
+func readerDSN(path string) string {
+	return dsn(path, url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(5000)", "query_only(1)"}})
+}
+
+func dsn(path string, q url.Values) string {
+	u := url.URL{Scheme: "file", Path: path, RawQuery: q.Encode()}
+	return u.String()
+}
+
+// prepareFile makes the directory (0700) and an empty database file (0600) if they
+// are missing, and returns the file's real path: two names of one file must meet at
+// one lock.
+func prepareFile(path string) (string, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Dir(abs), 0o700); err != nil {
+		return "", unavailable("the directory of the database cannot be made", abs, err)
+	}
+	if _, err := os.Lstat(abs); errors.Is(err, fs.ErrNotExist) {
+		dir, err := filepath.EvalSymlinks(filepath.Dir(abs))
+		if err != nil {
+			return "", unavailable("the directory of the database cannot be read", abs, err)
+		}
+		return filepath.Join(dir, filepath.Base(abs)), nil
+	}
+	real, err := filepath.EvalSymlinks(abs)
+	if err != nil {
+		return "", unavailable("the database cannot be read", abs, err)
+	}
+	return real, nil
+}
+
+// createFile makes the database's file before SQLite does, because SQLite takes
+// the mode of its other files from it. It is called under the lock and before the
+// first connection: closing the file later would drop SQLite's own locks.
+func createFile(path string) error {
+	f, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return unavailable("the database cannot be opened", path, err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return unavailable("the database cannot be read", path, err)
+	case !info.Mode().IsRegular():
+		return core.Refuse(core.CodeInvalid, path+" is not a file", "name the database's file")
+	case info.Mode().Perm()&0o077 != 0:
+		// It holds hashes of capabilities and what agents did.
+		if err := f.Chmod(0o600); err != nil {
+			return unavailable("the database's mode cannot be set", path, err)
+		}
+	}
+	return nil
+}
+
+// inspect looks at a database without being able to write to it, and returns its
+// version: 0 is an empty one. Whatever this daemon cannot serve is refused here,
+// before a connection exists that would recover, migrate or checkpoint it.
+func inspect(path string) (version int, err error) {
+	db, err := sql.Open("sqlite", readerDSN(path))
+	if err != nil {
+		return 0, err
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+
+	var tables, application int
+	if err := db.QueryRow(`SELECT (SELECT count(*) FROM sqlite_schema), (SELECT application_id FROM pragma_application_id),
+		(SELECT user_version FROM pragma_user_version)`).Scan(&tables, &application, &version); err != nil {
+		return 0, err
+	}
+	switch {
+	case version == 0 && tables == 0:
+		return 0, nil
+	case application != applicationID:
+		return 0, core.Refuse(core.CodeConflict, path+" is a database of another program",
+			"name another file; this one was left as it is").With("path", path)
+	case version > len(migrations):
+		return 0, core.Refuse(core.CodeVersionSkew,
+			fmt.Sprintf("the database %s has version %d; this daemon knows up to %d", path, version, len(migrations)),
+			"start the newer daemon that wrote it; it was left as it is").With("path", path)
+	}
+	if info, err := os.Stat(path); err != nil || info.Size() > quickCheckBytes {
+		return version, err
+	}
+	var verdict string
+	if err := db.QueryRow("PRAGMA quick_check(1)").Scan(&verdict); err != nil {
+		return 0, err
+	}
+	if verdict != "ok" {
+		return 0, corrupt(path, verdict)
+	}
+	return version, nil
+}
+
+// connect opens the writer's connection and the readers' pool.
+func connect(path string) (writer, reader *sql.DB, err error) {
+	version, err := inspect(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	writer, err = sql.Open("sqlite", writerDSN(path))
+	if err != nil {
+		return nil, nil, err
+	}
+	// One connection is the one writer, and keeps its prepared statements.
+	writer.SetMaxOpenConns(1)
+	writer.SetMaxIdleConns(1)
+	if err := setUp(path, writer, version); err != nil {
+		writer.Close()
+		return nil, nil, err
+	}
+	reader, err = sql.Open("sqlite", readerDSN(path))
+	if err != nil {
+		writer.Close()
+		return nil, nil, err
+	}
+	reader.SetMaxOpenConns(maxReaders)
+	reader.SetMaxIdleConns(1)
+	return writer, reader, nil
+}
+
+func setUp(path string, writer *sql.DB, version int) error {
+	var mode string
+	var sync int
+	if err := writer.QueryRow("PRAGMA journal_mode").Scan(&mode); err != nil {
+		return err
+	}
+	if err := writer.QueryRow("PRAGMA synchronous").Scan(&sync); err != nil {
+		return err
+	}
+	if mode != "wal" || sync != 2 {
+		return core.Refuse(core.CodeUnavailable,
+			fmt.Sprintf("the database %s cannot be made durable: journal_mode %s, synchronous %d", path, mode, sync),
+			"put it on a local file system").With("path", path)
+	}
+	return migrate(writer, version, migrations)
+}
+
+// chooseSyscalls switches SQLite, before its first file is opened, to locks that a
+// stray close elsewhere in the process cannot drop, and to fdatasync, which does
+// not wait for the file's timestamps. Where the platform has neither, SQLite's
+// defaults are correct too.
+func chooseSyscalls() {
+	_, _ = sqlite.OFDLocking(true)
+	_, _ = sqlite.Fdatasync(true)
+}

@@ -1,0 +1,177 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"os"
+	"sync"
+
+	"sessiondock.dev/sessiondock/daemon/core"
+)
+
+const (
+	// MaxEvents is the most that Events returns at once.
+	MaxEvents = 1000
+	// maxReaders bounds the connections of those who read the journal.
+	maxReaders = 4
+)
+
+// Store is an open database. Its methods may be called from any goroutine; writes
+// follow one another.
+type Store struct {
+	path string
+	lock *os.File
+
+	mu        sync.RWMutex // held for writing by all that needs the writer
+	writer    *sql.DB
+	reader    *sql.DB
+	stmts     statements
+	uncertain bool // after a failed COMMIT
+	closed    bool
+}
+
+var syscallsOnce sync.Once
+
+// Open opens the database at path, or makes it. It refuses with conflict if another
+// process serves it or it is another program's, with version_skew if it is newer
+// than this daemon, and with unavailable if it is corrupt or cannot be used.
+func Open(path string) (*Store, error) {
+	syscallsOnce.Do(chooseSyscalls)
+	path, err := prepareFile(path)
+	if err != nil {
+		return nil, err
+	}
+	held, err := lock(path)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{path: path, lock: held}
+	if err := createFile(path); err != nil {
+		held.Close()
+		return nil, err
+	}
+	if err := s.connect(); err != nil {
+		held.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Path returns the database's real path.
+func (s *Store) Path() string { return s.path }
+
+func (s *Store) connect() error {
+	writer, reader, err := connect(s.path)
+	if err != nil {
+		return refusal(s.path, err)
+	}
+	stmts, err := prepare(writer)
+	if err != nil {
+		writer.Close()
+		reader.Close()
+		return refusal(s.path, err)
+	}
+	s.writer, s.reader, s.stmts = writer, reader, stmts
+	return nil
+}
+
+func (s *Store) disconnect() error {
+	if s.writer == nil {
+		return nil
+	}
+	errReader := s.reader.Close()
+	// The writer is last, so that its close can merge the log into the database.
+	err := s.writer.Close()
+	s.writer, s.reader, s.stmts = nil, nil, statements{}
+	if err == nil {
+		err = errReader
+	}
+	return err
+}
+
+// ready refuses work that the store cannot answer for.
+func (s *Store) ready() error {
+	switch {
+	case s.closed:
+		return core.Refuse(core.CodeUnavailable, "the store is closed", "the daemon is stopping")
+	case s.uncertain:
+		return ErrMustReopen
+	}
+	return nil
+}
+
+// Reopen closes every connection and opens the database again, under the same
+// lock. After ErrUncertain it is the only way on; Load then says what was written.
+// If it fails, the store goes on refusing and Reopen may be called again.
+func (s *Store) Reopen() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return s.ready()
+	}
+	s.uncertain = true
+	// What closing says does not matter: what counts is what the file holds.
+	_ = s.disconnect()
+	if err := s.connect(); err != nil {
+		return err
+	}
+	s.uncertain = false
+	return nil
+}
+
+// Close ends the store and gives the lock back. A second call does nothing.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	err := s.disconnect()
+	if e := s.lock.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// Commit writes the delta in one transaction; a nil error means that it is on disk.
+// The delta may be several steps' in one: of an entity that occurs more than once
+// the last form is written. It takes no context: a COMMIT is never called off.
+func (s *Store) Commit(d *core.Delta) error {
+	if d.Empty() {
+		return nil
+	}
+	rows, err := encode(d)
+	if err != nil {
+		return refusal(s.path, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.ready(); err != nil {
+		return err
+	}
+	tx, err := s.writer.BeginTx(context.Background(), nil)
+	if err != nil {
+		return refusal(s.path, err)
+	}
+	if err := s.stmts.write(tx, rows); err != nil {
+		// Without a COMMIT nothing is written, whatever ROLLBACK says. SQLite has
+		// rolled back by itself after some errors, and then ROLLBACK fails; the
+		// connection is replaced before it is used again.
+		if tx.Rollback() != nil {
+			s.replace()
+		}
+		return refusal(s.path, err)
+	}
+	if err := tx.Commit(); err != nil {
+		s.uncertain = true
+		return &uncertain{refusal(s.path, err)}
+	}
+	return nil
+}
+
+// replace opens new connections; if that fails, the store waits for Reopen.
+func (s *Store) replace() {
+	_ = s.disconnect()
+	s.uncertain = s.connect() != nil
+}

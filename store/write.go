@@ -1,0 +1,211 @@
+package store
+
+import (
+	"database/sql"
+	"encoding/json"
+	"fmt"
+
+	"sessiondock.dev/sessiondock/daemon/core"
+)
+
+// The upserts name in their WHERE what may not change under the row they meet:
+// a fence is a predicate of the write, so a row that fails it is not written, and
+// write refuses a statement that did not affect exactly one.
+const (
+	upsertSlot = `INSERT INTO slots (name, removed, epoch, ceiling, holder, lease, generation, body)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (name) DO UPDATE SET removed = excluded.removed, epoch = excluded.epoch, ceiling = excluded.ceiling,
+  holder = excluded.holder, lease = excluded.lease, generation = excluded.generation, body = excluded.body
+WHERE epoch <= excluded.epoch AND ceiling <= excluded.ceiling`
+
+	upsertBinding = `INSERT INTO bindings (name, slot, removed, body)
+VALUES (?, ?, ?, ?)
+ON CONFLICT (name) DO UPDATE SET slot = excluded.slot, removed = excluded.removed, body = excluded.body`
+
+	upsertDelegation = `INSERT INTO delegations (id, binding, agent, hash, revoked, body)
+VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (id) DO UPDATE SET revoked = excluded.revoked, body = excluded.body
+WHERE binding = excluded.binding AND agent = excluded.agent AND hash = excluded.hash`
+
+	upsertLease = `INSERT INTO leases (id, slot, binding, delegation, state, epoch, body)
+VALUES (?, ?, ?, nullif(?, ''), ?, ?, ?)
+ON CONFLICT (id) DO UPDATE SET state = excluded.state, epoch = excluded.epoch, body = excluded.body
+WHERE slot = excluded.slot AND binding = excluded.binding AND delegation IS excluded.delegation AND epoch <= excluded.epoch`
+
+	upsertAction = `INSERT INTO actions (id, binding, client, lease, slot, epoch, class, authority, local, remote, sent, closed, body)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (id) DO UPDATE SET local = excluded.local, remote = excluded.remote, sent = excluded.sent,
+  closed = excluded.closed, body = excluded.body
+WHERE binding = excluded.binding AND client = excluded.client AND lease = excluded.lease AND slot = excluded.slot
+  AND epoch = excluded.epoch AND class = excluded.class AND authority = excluded.authority`
+
+	insertEntry = `INSERT INTO journal (seq, at, kind, slot, epoch, lease, action, principal, reason, change)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+)
+
+// statements are prepared once for the writer's connection.
+type statements struct {
+	slot, binding, delegation, lease, action, entry *sql.Stmt
+}
+
+func prepare(db *sql.DB) (statements, error) {
+	var s statements
+	for _, p := range []struct {
+		to   **sql.Stmt
+		text string
+	}{
+		{&s.slot, upsertSlot},
+		{&s.binding, upsertBinding},
+		{&s.delegation, upsertDelegation},
+		{&s.lease, upsertLease},
+		{&s.action, upsertAction},
+		{&s.entry, insertEntry},
+	} {
+		stmt, err := db.Prepare(p.text)
+		if err != nil {
+			return statements{}, err
+		}
+		*p.to = stmt
+	}
+	return s, nil
+}
+
+// row is one write: the arguments of a statement and what to call it in an error.
+type row struct {
+	what string
+	args []any
+}
+
+// rows are a delta's writes, in an order in which each finds what it refers to.
+type rows struct {
+	slots, bindings, delegations []row
+	over, leases                 []row // over first: a lease that ends makes room for the next
+	actions, journal             []row
+}
+
+func encode(d *core.Delta) (*rows, error) {
+	r := &rows{}
+	var err error
+	if err = slotsGoForward(d.Slots); err != nil {
+		return nil, err
+	}
+	add := func(to *[]row, what string, entity any, columns ...any) {
+		body, e := json.Marshal(entity)
+		if e != nil && err == nil {
+			err = fmt.Errorf("%s: %w", what, e)
+		}
+		*to = append(*to, row{what, append(columns, string(body))})
+	}
+	for _, v := range last(d.Slots, func(v *core.Slot) core.SlotName { return v.Name }) {
+		add(&r.slots, "slot "+string(v.Name), v,
+			v.Name, v.Removed, int64(v.Epoch), int64(v.Ceiling), v.Holder.Kind, v.Lease, v.Generation)
+	}
+	for _, v := range last(d.Bindings, func(v *core.Binding) core.BindingName { return v.Name }) {
+		add(&r.bindings, "binding "+string(v.Name), v, v.Name, v.Slot, v.Removed)
+	}
+	for _, v := range last(d.Delegations, func(v *core.Delegation) core.DelegationID { return v.ID }) {
+		add(&r.delegations, "delegation "+string(v.ID), v, v.ID, v.Binding, v.Agent, v.Hash, v.Revoked)
+	}
+	for _, v := range last(d.Leases, func(v *core.Lease) core.LeaseID { return v.ID }) {
+		to := &r.over
+		if v.State == core.LeaseGranted || v.State == core.LeaseActive {
+			to = &r.leases
+		}
+		add(to, "lease "+string(v.ID), v, v.ID, v.Slot, v.Binding, v.Delegation, v.State, int64(v.Epoch))
+	}
+	for _, v := range last(d.Actions, func(v *core.Action) core.ActionID { return v.Action }) {
+		add(&r.actions, "action "+string(v.Action), v,
+			v.Action, v.Binding, v.ID, v.Lease, v.Slot, int64(v.Epoch), v.Class, v.Authority, v.Local, v.Remote, v.Sent, v.Closed)
+	}
+	for i := range d.Journal {
+		e := &d.Journal[i]
+		var change any
+		if e.Change != nil {
+			change = string(e.Change)
+		}
+		r.journal = append(r.journal, row{fmt.Sprintf("journal entry %d", e.Seq), []any{
+			e.Seq, e.AtMs, e.Kind, e.Slot, int64(e.Epoch), e.Lease, e.Action, e.Principal, e.Reason, change}})
+	}
+	return r, err
+}
+
+// slotsGoForward looks at what merging would hide from the database: a later step
+// of the same transaction that takes an epoch back.
+func slotsGoForward(slots []*core.Slot) error {
+	if len(slots) < 2 {
+		return nil
+	}
+	seen := make(map[core.SlotName]*core.Slot, len(slots))
+	for _, v := range slots {
+		if p := seen[v.Name]; p != nil && (v.Epoch < p.Epoch || v.Ceiling < p.Ceiling) {
+			return goesBack("slot " + string(v.Name))
+		}
+		seen[v.Name] = v
+	}
+	return nil
+}
+
+func goesBack(what string) error {
+	return core.Refuse(core.CodeInternal, "the change to "+what+" would take back what is recorded",
+		"this is a fault of the daemon; its log and the journal show what it was about to do")
+}
+
+// last keeps of the entities with the same key the one that came last.
+func last[K comparable, V any](all []V, key func(V) K) []V {
+	if len(all) < 2 {
+		return all
+	}
+	at := make(map[K]int, len(all))
+	out := make([]V, 0, len(all))
+	for _, v := range all {
+		k := key(v)
+		if i, ok := at[k]; ok {
+			out[i] = v
+			continue
+		}
+		at[k] = len(out)
+		out = append(out, v)
+	}
+	return out
+}
+
+func (s *statements) write(tx *sql.Tx, r *rows) error {
+	for _, group := range []struct {
+		stmt *sql.Stmt
+		rows []row
+	}{
+		{s.slot, r.slots},
+		{s.binding, r.bindings},
+		{s.delegation, r.delegations},
+		{s.lease, r.over},
+		{s.lease, r.leases},
+		{s.action, r.actions},
+		{s.entry, r.journal},
+	} {
+		if len(group.rows) == 0 {
+			continue
+		}
+		stmt := tx.Stmt(group.stmt)
+		for _, w := range group.rows {
+			if err := execOne(stmt, w); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func execOne(stmt *sql.Stmt, w row) error {
+	res, err := stmt.Exec(w.args...)
+	if err != nil {
+		return fmt.Errorf("%s: %w", w.what, err)
+	}
+	n, err := res.RowsAffected()
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", w.what, err)
+	case n != 1:
+		return goesBack(w.what)
+	}
+	return nil
+}
