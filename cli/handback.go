@@ -1,0 +1,49 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"sessiondock.dev/sessiondock/daemon/client"
+	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/wire"
+)
+
+func (a *app) handbackCmd() *cobra.Command {
+	var (
+		to      string
+		confirm bool
+		ifEpoch uint64
+	)
+	c := &cobra.Command{
+		Use:   "handback SLOT",
+		Short: "Give control back",
+		Long: `Gives control to the agent that the takeover interrupted (--to), or to whoever is
+next in the queue. Your own last click or key may still be queued in the page: the
+grant waits until it is not. If something stays open it is listed, and --confirm
+says that you accept it.`,
+		Example: `  sessiondock handback shop --to claude`,
+		Args:    names("SLOT"),
+		RunE: func(c *cobra.Command, args []string) error {
+			slot := core.SlotName(args[0])
+			door, err := a.control()
+			if err != nil {
+				return err
+			}
+			epoch, err := a.ifEpoch(c, door, slot, ifEpoch)
+			if err != nil {
+				return err
+			}
+			st, err := door.Change(c.Context(), slot, client.Handback, wire.ChangeRequest{
+				IfEpoch: epoch, By: surface, To: core.AgentName(to), Confirm: confirm,
+			})
+			if err != nil {
+				return err
+			}
+			return a.show(st, func() error { return a.printStatus(st) })
+		},
+	}
+	c.Flags().StringVar(&to, "to", "", "the interrupted agent (default: the queue)")
+	c.Flags().BoolVar(&confirm, "confirm", false, "although something is listed as open")
+	ifEpochFlag(c, &ifEpoch)
+	return c
+}

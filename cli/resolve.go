@@ -1,0 +1,46 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/wire"
+)
+
+func (a *app) resolveCmd() *cobra.Command {
+	var (
+		applied, notApplied bool
+		note                string
+	)
+	c := &cobra.Command{
+		Use:   "resolve ACTION --applied | --not-applied",
+		Short: "Record what an action of unknown outcome did on the website",
+		Long: `Records your verdict, after you have looked at the website itself. It is kept with
+who, when and why. Say only what you have seen: another try of an action that was
+applied is done twice.`,
+		Example: `  sessiondock resolve 01JZ8M3T6V4Q0W9YB2C7D5E1FG --applied --note "order 1007 is there, once"`,
+		Args:    names("ACTION"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if applied == notApplied {
+				return usage(c, "say either --applied or --not-applied")
+			}
+			verdict := core.NotApplied
+			if applied {
+				verdict = core.Applied
+			}
+			door, err := a.control()
+			if err != nil {
+				return err
+			}
+			r, err := door.Resolve(c.Context(), core.ActionID(args[0]), wire.ResolveRequest{Verdict: verdict, Note: note, By: surface})
+			if err != nil {
+				return err
+			}
+			return a.show(r, func() error { return a.printRecord(r) })
+		},
+	}
+	c.Flags().BoolVar(&applied, "applied", false, "the website shows its effect")
+	c.Flags().BoolVar(&notApplied, "not-applied", false, "the website shows no effect of it")
+	c.Flags().StringVar(&note, "note", "", "what you looked at")
+	return c
+}

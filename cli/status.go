@@ -1,0 +1,221 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sessiondock.dev/sessiondock/daemon/core"
+)
+
+func (a *app) statusCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status [SLOT]",
+		Short: "The three answers: who may act, what may still run, what is known",
+		Long: `Answers three questions about a slot, or about all of them. They are separate:
+that control is yours says nothing about work that was sent before, and that all
+local work is over says nothing about the website.`,
+		Example: "  sessiondock status shop",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage(c, "%q is one argument too many", args[1])
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			door, err := a.control()
+			if err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				st, err := door.Status(c.Context(), core.SlotName(args[0]))
+				if err != nil {
+					return err
+				}
+				return a.show(st, func() error { return a.printStatus(st) })
+			}
+			slots, err := door.Slots(c.Context())
+			if err != nil {
+				return err
+			}
+			all := make([]core.Status, 0, len(slots))
+			for _, s := range slots {
+				all = append(all, s.Status)
+			}
+			return a.show(all, func() error { return a.printStatuses(all, "no slots yet: sessiondock slot create NAME") })
+		},
+	}
+}
+
+func (a *app) printStatuses(all []core.Status, none string) error {
+	if len(all) == 0 {
+		a.say("%s", none)
+	}
+	for i := range all {
+		if i > 0 {
+			if _, err := fmt.Fprintln(a.out); err != nil {
+				return err
+			}
+		}
+		if err := a.printStatus(&all[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printStatus writes the three answers. The words are the daemon's own sentences,
+// the same that the popup shows; the fields stand below them.
+func (a *app) printStatus(s *core.Status) error {
+	p := &page{a: a}
+	p.title(string(s.Slot), s.Binding)
+	p.authority(s)
+	p.local(s)
+	p.remote(s)
+	p.offer(s)
+	_, err := a.out.Write([]byte(p.b.String()))
+	return err
+}
+
+// page builds the text of one status.
+type page struct {
+	a *app
+	b strings.Builder
+}
+
+func (p *page) head(text string) { p.b.WriteString(p.a.paint(bold, text) + "\n") }
+func (p *page) line(text string) { p.b.WriteString(wrap("  ", text)) }
+func (p *page) item(format string, v ...any) {
+	p.b.WriteString(wrap("    - ", fmt.Sprintf(format, v...)))
+}
+
+func (p *page) title(slot string, binding core.BindingName) {
+	text := "Slot " + clean(slot)
+	if binding != "" {
+		text += ", binding " + clean(string(binding))
+	}
+	p.head(text)
+}
+
+func (p *page) authority(s *core.Status) {
+	p.head("Who may act now?")
+	au := s.Authority
+	p.line(orElse(s.Sentences.Authority, holder(au.Holder)+" has control."))
+	facts := []string{fmt.Sprintf("epoch %d", au.Epoch)}
+	if au.Fence != "" {
+		facts = append(facts, "fence "+au.Fence)
+	}
+	if au.Lease != "" {
+		facts = append(facts, fmt.Sprintf("lease %s, %s left", au.Lease, left(au.ExpiresInMs)))
+		if !au.Ready {
+			facts = append(facts, "not ready yet")
+		}
+	}
+	p.line(strings.Join(facts, "; "))
+	if i := s.Interrupted; i != nil {
+		p.line(fmt.Sprintf("interrupted: %s, lease %s, %s left", i.Agent, i.Lease, left(i.ExpiresInMs)))
+	}
+	for n, w := range s.Queue {
+		p.item("waiting, place %d: %s, %s left%s", n+1, w.Agent, left(w.WaitMs), because(w.Reasons))
+	}
+}
+
+func (p *page) local(s *core.Status) {
+	p.head("What local work might still be running?")
+	p.answer(s.Local.State, s.Sentences.Local)
+	for _, c := range s.Local.Commands {
+		p.item("%s: %s for %s (action %s)", c.Summary, c.Local, left(c.RunningMs), c.Action)
+	}
+	for _, d := range s.Local.Documents {
+		why := d.Why
+		switch d.Why {
+		case "agent_script":
+			why = "a script of the agent may still run in it"
+		case "input_pending":
+			why = "an input may still land in it"
+		}
+		p.item("page %s: %s", orElse(d.URL, string(d.Document)), why)
+	}
+	for _, d := range s.Local.Downloads {
+		p.item("download %s", d)
+	}
+	if l := s.Local.Launch; l != nil {
+		text := fmt.Sprintf("browser: %s, launch %d, containment %s", l.State, l.Generation, l.Containment)
+		if l.Link != "" {
+			text += ", link " + l.Link
+		}
+		if l.Debug != "" {
+			text += ", with debugging by " + l.Debug
+		}
+		p.line(text)
+	}
+}
+
+func (p *page) remote(s *core.Status) {
+	p.head("What is known about the result on the website?")
+	p.answer(s.Remote.State, s.Sentences.Remote)
+	for _, r := range s.Remote.Requests {
+		p.item("%s %s: %s (action %s)", r.Method, r.URL, r.State, r.Action)
+	}
+}
+
+// answer is a state in the daemon's words; the state itself is added where the
+// sentence does not name an unknown.
+func (p *page) answer(state, sentence string) {
+	text := wrap("  ", orElse(sentence, state))
+	if state == "unknown" {
+		if !strings.Contains(strings.ToLower(sentence), "unknown") {
+			text = wrap("  ", "UNKNOWN. "+sentence)
+		}
+		text = p.a.paint(red, strings.TrimRight(text, "\n")) + "\n"
+	}
+	p.b.WriteString(text)
+}
+
+func (p *page) offer(s *core.Status) {
+	for _, w := range s.Sentences.Warnings {
+		p.b.WriteString(p.a.paint(yellow, strings.TrimRight(wrap("  ! ", w), "\n")) + "\n")
+	}
+	if s.Offer.Available {
+		p.head("Offered to agents: " + p.a.paint(green, "yes"))
+	} else {
+		p.head("Offered to agents: no")
+	}
+	for _, w := range s.Offer.Why {
+		p.item("%s", w)
+	}
+	for _, q := range s.Quarantine {
+		p.item("quarantined since %s: %s", clock(q.SinceMs), q.Text)
+		if q.Resolve != "" {
+			p.b.WriteString(wrap("      mend: ", q.Resolve))
+		}
+	}
+}
+
+func holder(h core.Holder) string {
+	switch h.Kind {
+	case "", "none":
+		return "nobody"
+	case "human":
+		if h.Name != "" {
+			return "a person (" + clean(h.Name) + ")"
+		}
+		return "a person"
+	}
+	return h.Kind + " " + clean(h.Name)
+}
+
+func because(reasons []string) string {
+	if len(reasons) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(reasons, "; ")
+}
+
+func orElse(text, other string) string {
+	if text == "" {
+		return other
+	}
+	return text
+}
