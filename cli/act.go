@@ -28,7 +28,7 @@ type actFlags struct {
 }
 
 func (a *app) actCmd() *cobra.Command {
-	var f actFlags
+	f := new(actFlags)
 	c := &cobra.Command{
 		Use:   "act [LEASE] VERB [ARGUMENTS]",
 		Short: "Do one thing in the browser, under a lease",
@@ -46,8 +46,14 @@ func (a *app) actCmd() *cobra.Command {
   sessiondock act click --role button --name Save
   sessiondock act screenshot -o page.png
   sessiondock act --look-up 01JZ8M3T6V4Q0W9YB2C7D5E1FG`,
-		RunE: func(c *cobra.Command, args []string) error { return a.act(c, &f, args) },
+		RunE: func(c *cobra.Command, args []string) error { return a.act(c, f, args) },
 	}
+	f.bind(c)
+	return c
+}
+
+// bind declares the flags on the command.
+func (f *actFlags) bind(c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringVar(&f.act.Selector, "selector", "", "the element, by CSS selector")
 	fl.StringVar(&f.act.Ref, "ref", "", "the element, by its reference in a snapshot of this document")
@@ -79,7 +85,6 @@ func (a *app) actCmd() *cobra.Command {
 	fl.StringVarP(&f.output, "output", "o", "", "write the result to this file: a picture or a text as such, else JSON")
 	fl.StringVar(&f.lookUp, "look-up", "", "print the record of an earlier action by its identifier")
 	capabilityFlag(c, &f.file)
-	return c
 }
 
 // positions names, for each verb, what its positional arguments are. A "?" may be

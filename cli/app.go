@@ -143,6 +143,7 @@ func usage(c *cobra.Command, format string, args ...any) error {
 
 func noArgs(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
+		c.SuggestionsMinimumDistance = 2
 		if near := c.SuggestionsFor(args[0]); len(near) > 0 {
 			return usage(c, "there is no command %q; did you mean %q?", args[0], near[0])
 		}

@@ -21,7 +21,7 @@ func (a *app) delegateCmd() *cobra.Command {
 		Long: `Prints a token, once. Whoever has it may acquire this binding, and no other, until
 it expires. Give it to the agent in its environment or in a file, never as an
 argument.`,
-		Example: `  export SESSIONDOCK_DELEGATION=$(sessiondock delegate shop-admin --to claude --for 8h)`,
+		Example: `  export SESSIONDOCK_DELEGATION=$(sessiondock delegate shop-admin --to claude)`,
 		Args:    names("BINDING"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if forDur < 0 {

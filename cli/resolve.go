@@ -18,7 +18,7 @@ func (a *app) resolveCmd() *cobra.Command {
 		Long: `Records your verdict, after you have looked at the website itself. It is kept with
 who, when and why. Say only what you have seen: another try of an action that was
 applied is done twice.`,
-		Example: `  sessiondock resolve 01JZ8M3T6V4Q0W9YB2C7D5E1FG --applied --note "order 1007 is there, once"`,
+		Example: `  sessiondock resolve 01JZ8M3T6V4Q0W9YB2C7D5E1FG --applied --note "saved once"`,
 		Args:    names("ACTION"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if applied == notApplied {
