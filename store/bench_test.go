@@ -59,7 +59,9 @@ func BenchmarkOpen(b *testing.B) {
 		d := &core.Delta{}
 		for j := range 100 {
 			n := int64(2 + i*100 + j)
-			d.Actions = append(d.Actions, testAction(core.ActionID(fmt.Sprintf("01J%023d", n)), core.ClientID(fmt.Sprintf("c%d", n)), "l1", 5))
+			v := testAction(core.ActionID(fmt.Sprintf("01J%023d", n)), core.ClientID(fmt.Sprintf("c%d", n)), "l1", 5)
+			v.Closed = true
+			d.Actions = append(d.Actions, v)
 			d.Journal = append(d.Journal, entry(n, nil))
 		}
 		commit(b, s, d)

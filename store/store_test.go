@@ -46,15 +46,14 @@ func load(t testing.TB, s *Store) *core.State {
 	return state
 }
 
-// stored is what of a state is kept, in a form in which two can be compared.
-func stored(t testing.TB, s *core.State) string {
-	t.Helper()
+// text is what of a state is kept, in a form in which two can be compared.
+func text(s *core.State) string {
 	out, err := json.MarshalIndent(map[string]any{
 		"slots": s.Slots, "bindings": s.Bindings, "delegations": s.Delegations,
 		"leases": s.Leases, "actions": s.Actions, "seq": s.Seq,
 	}, "", " ")
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	return string(out)
 }
@@ -158,7 +157,7 @@ func TestCommitIsThereAfterReopening(t *testing.T) {
 		},
 	} {
 		reopen()
-		if diff := cmp.Diff(stored(t, want), stored(t, load(t, s))); diff != "" {
+		if diff := cmp.Diff(text(want), text(load(t, s))); diff != "" {
 			t.Fatal(diff)
 		}
 		got, err := s.Events(0, 10)
@@ -295,12 +294,12 @@ func TestCommitRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := world(t)
-			before := stored(t, load(t, s))
+			before := text(load(t, s))
 			// A good change beside the bad one must go with it.
 			d := c.d
 			d.Bindings = append([]*core.Binding{testBinding("beside", "work")}, d.Bindings...)
 			wantCode(t, s.Commit(d), core.CodeInternal, c.text)
-			if diff := cmp.Diff(before, stored(t, load(t, s))); diff != "" {
+			if diff := cmp.Diff(before, text(load(t, s))); diff != "" {
 				t.Fatalf("a refused change was written:\n%s", diff)
 			}
 			commit(t, s, step(2, &core.Delta{Slots: []*core.Slot{testSlot("work", 6)}}))
@@ -355,7 +354,7 @@ func TestLeaseChangesHandsInOneCommit(t *testing.T) {
 	}))
 	got := load(t, s)
 	if got.Slots["work"].Epoch != 7 || got.Leases["l1"].State != core.LeaseEnded || got.Leases["l2"].State != core.LeaseGranted {
-		t.Fatal(stored(t, got))
+		t.Fatal(text(got))
 	}
 }
 

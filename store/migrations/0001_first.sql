@@ -7,7 +7,7 @@ PRAGMA application_id = 1396985699;  -- "SDoc"
 -- A slot's epoch is never lowered and never issued twice (I1), so its row outlives
 -- its removal and even the intention to delete it.
 CREATE TABLE slots (
-  name       TEXT    PRIMARY KEY CHECK (name <> ''),
+  name       TEXT    NOT NULL PRIMARY KEY CHECK (name <> ''),
   removed    INTEGER NOT NULL CHECK (removed IN (0, 1)),
   epoch      INTEGER NOT NULL CHECK (epoch >= 0),
   ceiling    INTEGER NOT NULL CHECK (ceiling <= 9007199254740991),
@@ -16,7 +16,7 @@ CREATE TABLE slots (
   generation INTEGER NOT NULL CHECK (generation >= 0),
   body       TEXT    NOT NULL,
   CHECK (epoch <= ceiling)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 CREATE TRIGGER slots_never_go_back BEFORE UPDATE ON slots
 WHEN new.name <> old.name OR new.epoch < old.epoch OR new.ceiling < old.ceiling
@@ -27,23 +27,23 @@ CREATE TRIGGER slots_stay BEFORE DELETE ON slots
 BEGIN SELECT RAISE(ABORT, 'a slot''s row is never deleted: it keeps the epoch'); END;
 
 CREATE TABLE bindings (
-  name    TEXT    PRIMARY KEY CHECK (name <> ''),
+  name    TEXT    NOT NULL PRIMARY KEY CHECK (name <> ''),
   slot    TEXT    NOT NULL REFERENCES slots (name),
   removed INTEGER NOT NULL CHECK (removed IN (0, 1)),
   body    TEXT    NOT NULL
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 CREATE TABLE delegations (
-  id      TEXT    PRIMARY KEY CHECK (id <> ''),
+  id      TEXT    NOT NULL PRIMARY KEY CHECK (id <> ''),
   binding TEXT    NOT NULL REFERENCES bindings (name),
   agent   TEXT    NOT NULL,
   hash    TEXT    NOT NULL UNIQUE,
   revoked INTEGER NOT NULL CHECK (revoked IN (0, 1)),
   body    TEXT    NOT NULL
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 CREATE TABLE leases (
-  id         TEXT    PRIMARY KEY CHECK (id <> ''),
+  id         TEXT    NOT NULL PRIMARY KEY CHECK (id <> ''),
   slot       TEXT    NOT NULL REFERENCES slots (name),
   binding    TEXT    NOT NULL REFERENCES bindings (name),
   delegation TEXT    REFERENCES delegations (id),  -- NULL: acquired by a person, who needs none
@@ -51,7 +51,7 @@ CREATE TABLE leases (
                ('waiting', 'granted', 'active', 'suspended', 'interrupted', 'ended')),
   epoch      INTEGER NOT NULL CHECK (epoch BETWEEN 0 AND 9007199254740991),
   body       TEXT    NOT NULL
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 -- At most one holder per slot (I2).
 CREATE UNIQUE INDEX leases_one_live ON leases (slot) WHERE state IN ('granted', 'active');
@@ -61,7 +61,7 @@ WHEN new.epoch > (SELECT epoch FROM slots WHERE name = new.slot)
 BEGIN SELECT RAISE(ABORT, 'a lease has an epoch that was never issued'); END;
 
 CREATE TABLE actions (
-  id        TEXT    PRIMARY KEY CHECK (id <> ''),
+  id        TEXT    NOT NULL PRIMARY KEY CHECK (id <> ''),
   binding   TEXT    NOT NULL REFERENCES bindings (name),
   client    TEXT    NOT NULL CHECK (client <> ''),
   lease     TEXT    NOT NULL REFERENCES leases (id),
@@ -77,7 +77,7 @@ CREATE TABLE actions (
   sent      INTEGER NOT NULL CHECK (sent IN (0, 1)),
   closed    INTEGER NOT NULL CHECK (closed IN (0, 1)),
   body      TEXT    NOT NULL
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 -- An identifier is executed at most once per binding, across leases (I7).
 CREATE UNIQUE INDEX actions_once ON actions (binding, client);
