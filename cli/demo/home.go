@@ -57,21 +57,28 @@ func (h Home) dirs() map[string]string {
 	}
 }
 
-// Rehome runs the current program once more, with the same arguments, in a fresh
-// home and, when it is run as root, under an ordinary uid that nobody else uses:
-// as root Chromium would want its sandbox off. The second run finds itself in a
-// home (InHome) and does the work; the first waits for it, ends every process that
-// it left behind, removes the home and returns the exit code.
-//
-// Prepare puts the programs that the run needs into bin. It is called in the first
-// run, with that run's rights.
-func Rehome(args []string, prepare func(bin string) error) (code int, err error) {
-	uid, gid := os.Getuid(), os.Getgid()
-	if uid == 0 {
+// Run says what Rehome runs.
+type Run struct {
+	Args []string // of the second run, without the program's name
+	// Prepare puts the programs that the run needs into bin; nil: none.
+	Prepare func(bin string) error
+	// Finish takes out of the home what is to stay; nil: nothing. Both are called
+	// in the first run, with its rights.
+	Finish func(Home) error
+}
+
+// Rehome runs the current program once more, in a fresh home and, when it is run
+// as root, under an ordinary uid that nobody else uses: as root Chromium would want
+// its sandbox off. The second run finds itself in a home (InHome) and does the
+// work; the first waits for it, ends every process that it left behind, removes the
+// home and returns the exit code.
+func Rehome(run Run) (code int, err error) {
+	root := os.Getuid() == 0
+	uid := os.Getuid()
+	if root {
 		if uid, err = freeUID(); err != nil {
 			return 0, err
 		}
-		gid = uid
 	}
 	home, err := makeHome()
 	if err != nil {
@@ -86,26 +93,29 @@ func Rehome(args []string, prepare func(bin string) error) (code int, err error)
 	if err := copyFile(self, copied, 0o755); err != nil {
 		return 0, err
 	}
-	if prepare != nil {
-		if err := prepare(home.Bin()); err != nil {
+	if run.Prepare != nil {
+		if err := run.Prepare(home.Bin()); err != nil {
 			return 0, err
 		}
 	}
-	env := home.environ(os.Environ())
-	if os.Getuid() == 0 {
-		if err := giveAway(home.Dir, uid, gid); err != nil {
-			return 0, err
-		}
-	}
-	cmd := exec.Command(copied, args...)
-	cmd.Env = env
+	cmd := exec.Command(copied, run.Args...)
+	cmd.Env = home.environ(os.Environ())
 	cmd.Dir = home.dirs()["HOME"]
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if os.Getuid() == 0 {
-		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	if root {
+		if err := giveAway(home.Dir, uid); err != nil {
+			return 0, err
+		}
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}
 	}
-	return runToTheEnd(cmd)
+	if code, err = runToTheEnd(cmd); err != nil {
+		return 0, err
+	}
+	if run.Finish != nil {
+		err = run.Finish(home)
+	}
+	return code, err
 }
 
 func makeHome() (Home, error) {
@@ -209,12 +219,13 @@ func uidsInUse() (map[uint32]bool, error) {
 	return used, nil
 }
 
-func giveAway(dir string, uid, gid int) error {
+// giveAway makes the uid and the group of the same number own everything in dir.
+func giveAway(dir string, uid int) error {
 	return filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		return os.Lchown(path, uid, gid)
+		return os.Lchown(path, uid, uid)
 	})
 }
 
@@ -356,7 +367,7 @@ func childrenOf(parent int) ([]int, error) {
 }
 
 // RunTests is for a TestMain: it runs the tests in a home and under an ordinary
-// uid, and returns the exit code. Prepare is as in Rehome.
+// uid, and returns the exit code. Prepare is as in Run.
 func RunTests(m interface{ Run() int }, prepare func(bin string) error) int {
 	if _, in := InHome(); in {
 		return m.Run()
@@ -369,7 +380,7 @@ func RunTests(m interface{ Run() int }, prepare func(bin string) error) int {
 			args = append(args, a)
 		}
 	}
-	code, err := Rehome(args, prepare)
+	code, err := Rehome(Run{Args: args, Prepare: prepare})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		return 1

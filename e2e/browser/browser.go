@@ -9,6 +9,7 @@ package browser
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -178,4 +179,19 @@ func (b *Browser) Close() error {
 		time.Sleep(50 * time.Millisecond)
 	}
 	return errors.Join(err, os.RemoveAll(b.Profile))
+}
+
+// ExtensionID is the identifier that Chromium gives to an unpacked extension
+// without a key: the first half of the SHA-256 of its path, in the letters a to p.
+func ExtensionID(dir string) string {
+	sum := sha256.Sum256([]byte(dir))
+	id := make([]byte, 32)
+	for i := range id {
+		half := sum[i/2] >> 4
+		if i%2 == 1 {
+			half = sum[i/2] & 15
+		}
+		id[i] = 'a' + half
+	}
+	return string(id)
 }

@@ -1,0 +1,75 @@
+package demo
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+)
+
+func post(t *testing.T, ctx context.Context, url string) (int, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, "POST", url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	return resp.StatusCode, resp.Body.Close()
+}
+
+// A save counts from the moment in which it arrives, whatever becomes of its
+// client, and only in its own scope.
+func TestSiteCountsWhatArrived(t *testing.T) {
+	site, err := OpenSite()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer site.Close()
+	for _, kind := range []Kind{KindBeacon, KindKeepalive, KindTimer, KindForm} {
+		if status, err := post(t, t.Context(), site.URL("one", "save", "kind="+string(kind))); err != nil || status != 200 {
+			t.Fatalf("save by %s: status %d, %v", kind, status, err)
+		}
+	}
+	gone, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := post(t, gone, site.URL("two", "save", "kind=fetch&delay=5000")); err == nil {
+		t.Error("the answer came before its delay")
+	}
+	if status, err := post(t, t.Context(), site.URL("one", "save", "kind=other")); err != nil || status != 400 {
+		t.Errorf("a save of no known kind: status %d, %v", status, err)
+	}
+	if c := site.Count("one"); c.Total != 4 || c.ByKind[KindForm] != 1 {
+		t.Errorf("scope one counts %+v, want one each of four kinds", c)
+	}
+	if c := site.Count("two"); c.Total != 1 || c.ByKind[KindFetch] != 1 {
+		t.Errorf("scope two counts %+v, want the one fetch whose client left", c)
+	}
+	if !site.Saves("two")[0].Answered.IsZero() {
+		t.Error("a save is answered before its delay")
+	}
+}
+
+// Every page is served whole, and no other name is.
+func TestSitePages(t *testing.T) {
+	site, err := OpenSite()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer site.Close()
+	for page, want := range map[string]int{
+		"product": 200, "form": 200, "busy": 200, "child": 200, "saved": 200, "script": 200, "webdriver": 200,
+		"base": 404, "other": 404,
+	} {
+		resp, err := http.Get(site.URL("pages", page, "more=1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%s: status %d, want %d", page, resp.StatusCode, want)
+		}
+	}
+}
