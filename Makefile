@@ -1,0 +1,65 @@
+# SessionDock. `make` alone lists the targets.
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+GO     ?= go
+BIN    := bin
+# What each program is built from.
+PROGRAMS := sessiondock=./cli sessiondockd=./daemon sessiondock-host=./host
+# How many inputs `make fuzz` tries, over all targets together.
+N      ?= 200000
+# Packages that start no browser.
+PLAIN   = $$($(GO) list ./... | grep -v '/e2e')
+
+.PHONY: help build demo test check bench fuzz deps deps-demo clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build the three programs into bin/
+	@mkdir -p $(BIN)
+	@for p in $(PROGRAMS); do \
+		echo "$(GO) build -trimpath -o $(BIN)/$${p%%=*} $${p##*=}"; \
+		$(GO) build -trimpath -o $(BIN)/$${p%%=*} $${p##*=}; \
+	done
+
+demo: deps-demo build ## the handoff, on a site of its own, in a real Chromium (ARGS=...)
+	@$(BIN)/sessiondock demo $(ARGS)
+
+test: build check ## everything: check, unit tests with -race, tests in a real Chromium
+	$(GO) test -race -timeout 15m $(PLAIN)
+	$(GO) test -timeout 30m ./e2e/...
+
+check: ## format, vet, generated files, import arrows, the extension's tests and types
+	@bad=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
+		if [ -n "$$bad" ]; then printf 'gofmt would change:\n%s\n' "$$bad" >&2; exit 1; fi
+	$(GO) vet ./...
+	$(GO) run ./daemon/wire/gen -check
+	$(GO) test .
+	@if command -v node >/dev/null; then \
+		echo "node --test extension/test"; node --test extension/test/*.test.js; \
+	else echo "NOT RUN: the extension's tests, because node is missing: make deps"; fi
+	@if [ -x extension/node_modules/.bin/tsc ]; then \
+		echo "tsc -p extension"; cd extension && node_modules/.bin/tsc -p .; \
+	else echo "NOT RUN: the extension's types, because typescript is missing: make deps"; fi
+
+bench: build ## measure; one JSON line a figure in build/bench.jsonl
+	$(GO) run ./e2e/bench
+
+fuzz: ## fuzz every decoder (N=inputs); the last line is {"executions","findings"}
+	@GO=$(GO) N=$(N) .ci/fuzz
+
+deps: ## install what building, tests and demo need, by the distribution and npm
+	@.ci/deps chromium node npm cc
+	@if [ ! -x extension/node_modules/.bin/tsc ]; then \
+		echo "npm ci (extension: typescript and Chromium's types, into extension/node_modules)"; \
+		npm ci --prefix extension --no-audit --no-fund || echo "npm has failed: the extension's types will not be checked" >&2; \
+	fi
+
+deps-demo:
+	@.ci/deps chromium
+
+clean: ## remove what was built
+	rm -rf $(BIN) build extension/node_modules

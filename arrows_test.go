@@ -1,0 +1,233 @@
+// Package sessiondock_test checks the shape of the module as a whole: which way
+// imports run, who may use what, and that every package says what it is for.
+package sessiondock_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "sessiondock.dev/sessiondock"
+
+// arrow says which packages of this module a package's own files may import, and
+// why no others. Tests of a package may import more: they put parts together.
+type arrow struct {
+	from string
+	to   []string
+	why  string
+}
+
+// arrows has a row for every package.
+var arrows = []arrow{
+	{"daemon/core", nil,
+		"the authority is pure: whatever it imported could bring a clock, I/O or another's decision into it"},
+	{"daemon/wire", []string{"daemon/core"},
+		"the protocol names the authority's words and decides nothing; a part that it knew could not be replaced"},
+	{"daemon/wire/gen", []string{"daemon/core", "daemon/wire"},
+		"what is generated follows from the protocol alone"},
+	{"daemon/peer", []string{"daemon/core"},
+		"who a peer is comes from the kernel; what it may do is decided elsewhere"},
+	{"daemon/supervise", []string{"daemon/core", "daemon/peer", "manifests"},
+		"it starts and ends browsers; if it saw leases or the store it could decide who uses one"},
+	{"daemon/engine", []string{"daemon/core", "daemon/supervise", "daemon/wire"},
+		"the one writer is given its store, its links and its supervisor; it knows no transport and no database"},
+	{"daemon/hostlink", []string{"daemon/core", "daemon/engine", "daemon/peer", "daemon/supervise", "daemon/wire"},
+		"a link passes frames on, and asks the supervisor whether a peer belongs to the launch; it may not read the store or serve the API"},
+	{"daemon/api", []string{"daemon/core", "daemon/engine", "daemon/peer", "daemon/wire"},
+		"a handler asks the engine; a handler that reached the store or a browser would go round the authority"},
+	{"daemon/client", []string{"daemon/core", "daemon/wire"},
+		"a client knows the protocol only, so that it works against any daemon that speaks it"},
+	{"daemon", []string{"daemon/api", "daemon/client", "daemon/core", "daemon/engine", "daemon/hostlink", "daemon/peer",
+		"daemon/supervise", "daemon/wire", "manifests", "store"},
+		"it wires the parts and is the only one that sees the store; of the client it uses the paths"},
+	{"store", []string{"daemon/core"},
+		"it keeps the authority's entities and knows nothing of who asks for them"},
+	{"manifests", nil,
+		"templates and their rendering depend on nothing that could change what is installed"},
+	{"host/native", []string{"daemon/core", "daemon/wire"},
+		"framing knows messages, not actions"},
+	{"host/act", []string{"daemon/core", "daemon/wire"},
+		"an executor holds no authority: it is told what to do, and each step passes the gate"},
+	{"host", []string{"daemon/client", "daemon/core", "daemon/peer", "daemon/wire", "host/act", "host/native"},
+		"the broker relays; with the engine or the store in it, it could decide. Of the client it uses the paths"},
+	{"cli", []string{"cli/demo", "daemon/client", "daemon/core", "daemon/wire"},
+		"the command line has one door, the API; anything else would be a second authority"},
+	{"cli/demo", []string{"daemon/client", "daemon/core", "daemon/wire"},
+		"the demonstration shows what a user can do, through the door that a user has"},
+}
+
+// arrowsOfTests are the folders that hold tests and measurements, which may put any
+// parts together; nothing may import them but themselves.
+var arrowsOfTests = []string{"e2e"}
+
+// reserve keeps something from outside the module to the packages that exist for it.
+type reserve struct {
+	path string // the package, or a prefix that ends in "/"
+	only []string
+	why  string
+}
+
+var reserves = []reserve{
+	{"modernc.org/sqlite", []string{"store"}, "one program, and one package of it, opens the database"},
+	{"database/sql", []string{"store"}, "one program, and one package of it, opens the database"},
+	{"github.com/chromedp/cdproto/", []string{"host/act"}, "a page is driven from the host only, where ending the process ends the work"},
+	{"github.com/chromedp/chromedp", nil, "a debugging connection of its own is a way round the gates; tests alone may have one"},
+	{"github.com/coreos/go-systemd/", []string{"daemon", "daemon/supervise"}, "the service manager is the supervisor's"},
+	{"github.com/spf13/cobra", []string{"cli", "cli/demo"}, "only the command line has a command line"},
+	{"os/exec", []string{"daemon/supervise", "cli", "cli/demo"}, "who starts a process answers for its end"},
+}
+
+// impure is what package core must not import: each would make Step depend on more
+// than its arguments.
+var impure = []string{"time", "os", "io", "net", "context", "sync", "sync/atomic", "math/rand", "math/rand/v2", "crypto/rand", "log", "log/slog", "syscall", "runtime"}
+
+// source is one package's folder.
+type source struct {
+	dir         string
+	imports     map[string]string // by its own files: path to file
+	testImports map[string]string
+	doc         map[string]bool // files with a package comment
+}
+
+func readSources(t *testing.T) []*source {
+	t.Helper()
+	byDir := map[string]*source{}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "node_modules" || d.Name() == "testdata" || (d.Name() != "." && strings.HasPrefix(d.Name(), "."))) {
+			return filepath.SkipDir
+		}
+		if dir := filepath.Dir(path); strings.HasSuffix(path, ".go") && dir != "." {
+			if byDir[dir] == nil {
+				byDir[dir] = &source{dir: dir, imports: map[string]string{}, testImports: map[string]string{}, doc: map[string]bool{}}
+			}
+			return byDir[dir].read(path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*source
+	for _, s := range byDir {
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b *source) int { return strings.Compare(a.dir, b.dir) })
+	if len(all) < 10 {
+		t.Fatalf("only %d packages found: not at the module's root?", len(all))
+	}
+	return all
+}
+
+func (s *source) read(path string) error {
+	f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly|parser.ParseComments)
+	if err != nil {
+		return err
+	}
+	to := s.imports
+	if strings.HasSuffix(path, "_test.go") {
+		to = s.testImports
+	}
+	for _, i := range f.Imports {
+		name, err := strconv.Unquote(i.Path.Value)
+		if err != nil {
+			return err
+		}
+		to[name] = path
+	}
+	s.doc[filepath.Base(path)] = hasDoc(f)
+	return nil
+}
+
+func hasDoc(f *ast.File) bool { return f.Doc != nil && len(f.Doc.Text()) > 40 }
+
+func ofTests(dir string) bool {
+	return slices.ContainsFunc(arrowsOfTests, func(top string) bool { return dir == top || strings.HasPrefix(dir, top+"/") })
+}
+
+func TestImportsRunOneWay(t *testing.T) {
+	for _, s := range readSources(t) {
+		own := slices.IndexFunc(arrows, func(a arrow) bool { return a.from == s.dir })
+		if own < 0 && !ofTests(s.dir) {
+			t.Errorf("%s has no row in the table: say what it may import, and why no more", s.dir)
+			continue
+		}
+		for path, file := range s.imports {
+			to, ours := strings.CutPrefix(path, module+"/")
+			if !ours || ofTests(s.dir) {
+				continue
+			}
+			if !slices.Contains(arrows[own].to, to) {
+				t.Errorf("%s imports %s, which %s may not: %s", file, to, s.dir, arrows[own].why)
+			}
+		}
+	}
+}
+
+func TestTheTableNamesPackagesThatExist(t *testing.T) {
+	var dirs []string
+	for _, s := range readSources(t) {
+		dirs = append(dirs, s.dir)
+	}
+	for _, a := range arrows {
+		if !slices.Contains(dirs, a.from) {
+			t.Errorf("the table has a row for %s, which does not exist", a.from)
+		}
+	}
+}
+
+func TestOutsidePackagesStayWithTheirOwner(t *testing.T) {
+	for _, s := range readSources(t) {
+		if ofTests(s.dir) {
+			continue
+		}
+		for path, file := range s.imports {
+			for _, r := range reserves {
+				hit := path == r.path || strings.HasPrefix(path, strings.TrimSuffix(r.path, "/")+"/")
+				if hit && !slices.Contains(r.only, s.dir) {
+					t.Errorf("%s imports %s, which is kept to %v: %s", file, path, r.only, r.why)
+				}
+			}
+		}
+	}
+}
+
+func TestTheAuthorityIsPure(t *testing.T) {
+	for _, s := range readSources(t) {
+		if s.dir != "daemon/core" {
+			continue
+		}
+		for _, path := range impure {
+			if file, ok := s.imports[path]; ok {
+				t.Errorf("%s imports %s: Step would depend on more than its arguments", file, path)
+			}
+		}
+		return
+	}
+	t.Fatal("daemon/core was not found")
+}
+
+func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
+	for _, s := range readSources(t) {
+		if len(s.imports) == 0 && len(s.doc) == 0 {
+			continue
+		}
+		// Parts of the product have it in doc.go, where a reader looks for it first.
+		said := s.doc["doc.go"]
+		for _, here := range s.doc {
+			said = said || (here && ofTests(s.dir))
+		}
+		if !said {
+			t.Errorf("%s has no doc.go with a package comment", s.dir)
+		}
+	}
+}
