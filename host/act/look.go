@@ -1,0 +1,143 @@
+package act
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/chromedp/cdproto/page"
+
+	"sessiondock.dev/sessiondock/daemon/core"
+)
+
+const (
+	// maxSnapshot bounds a snapshot's text, in bytes of UTF-8.
+	maxSnapshot = 256 << 10
+	// waitTurn is how long one call of the page waits: a document that goes away
+	// meanwhile is noticed when its call ends.
+	waitTurn = 5 * time.Second
+	// maxCapture bounds the sides of a picture of a whole page, in CSS pixels:
+	// Chromium's own textures end there.
+	maxCapture = 16384
+)
+
+// waitFor waits until the target is as asked for, and to the end of the action's
+// time. A page that is replaced meanwhile is followed, unless a document was
+// expected by name.
+func (r *run) waitFor() ([][]byte, error) {
+	state := r.a.Act.State
+	switch state {
+	case "":
+		if state = "visible"; targetOf(r.a.Act) == (target{}) {
+			state = "load"
+		}
+	case "visible", "hidden":
+		if targetOf(r.a.Act) == (target{}) {
+			return nil, badArgument("wait for %s needs a target", state)
+		}
+	case "load":
+	default:
+		return nil, badArgument("there is no state %q to wait for: use visible, hidden or load", clip(state, 20))
+	}
+	begun := time.Now()
+	if err := r.waitState(state); err != nil {
+		return nil, err
+	}
+	return jsonResult(map[string]any{"state": state, "waited_ms": time.Since(begun).Milliseconds()}), nil
+}
+
+func (r *run) waitState(state string) error {
+	follows := r.a.Expect.Document == ""
+	for {
+		_, err := r.call("wait", struct {
+			Target target `json:"target"`
+			State  string `json:"state"`
+			Ms     int64  `json:"ms"`
+		}{targetOf(r.a.Act), state, r.patience(waitTurn)}, false)
+		if err == nil || r.ctx.Err() != nil {
+			return err
+		}
+		var e *core.Error
+		if errors.As(err, &e) && e.Detail["reason"] == "not_yet" {
+			if r.left() <= answerRoom {
+				return err
+			}
+			continue
+		}
+		if !follows || !leftDocument(e) {
+			return err
+		}
+		r.expect.Document = ""
+		if err := r.pause(50 * time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// leftDocument says whether a look failed because its document was left.
+func leftDocument(e *core.Error) bool {
+	if e == nil {
+		return false
+	}
+	return e.Code == core.CodeDocumentChanged || e.Code == core.CodeConflict && e.Detail["reason"] == nil
+}
+
+func (r *run) pause(d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-r.ctx.Done():
+		return errStopped
+	}
+}
+
+func (r *run) snapshot() ([][]byte, error) {
+	got, err := r.call("snapshot", map[string]int{"bytes": maxSnapshot}, false)
+	if err != nil {
+		return nil, err
+	}
+	if len(got.Text) > maxSnapshot {
+		return nil, core.Refuse(core.CodeLimit, "the page's text is longer than a snapshot may be", "use evaluate for the part that you need")
+	}
+	return jsonResult(map[string]string{"url": got.URL, "title": got.Title, "text": got.Text}), nil
+}
+
+// capture is the part of Page.captureScreenshot that is used.
+type capture struct {
+	Format         page.CaptureScreenshotFormat `json:"format"`
+	Clip           *page.Viewport               `json:"clip,omitempty"`
+	BeyondViewport bool                         `json:"captureBeyondViewport,omitempty"`
+}
+
+func (r *run) screenshot() ([][]byte, error) {
+	c := capture{Format: page.CaptureScreenshotFormatPng}
+	if r.a.Act.FullPage {
+		a, err := r.do(cdp(page.CommandGetLayoutMetrics, nil))
+		if err != nil {
+			return nil, err
+		}
+		var m struct {
+			Size struct{ Width, Height float64 } `json:"cssContentSize"`
+		}
+		if err := json.Unmarshal(a.Result, &m); err != nil {
+			return nil, badAnswer("Page.getLayoutMetrics", err)
+		}
+		c.BeyondViewport = true
+		c.Clip = &page.Viewport{Width: math.Min(m.Size.Width, maxCapture), Height: math.Min(m.Size.Height, maxCapture), Scale: 1}
+	}
+	a, err := r.do(cdp(page.CommandCaptureScreenshot, c))
+	if err != nil {
+		return nil, err
+	}
+	// The answer is {"data":"..."}; the kind is put before it and the megabytes
+	// stay where they are.
+	rest, ok := bytes.CutPrefix(bytes.TrimSpace(a.Result), []byte("{"))
+	if !ok || bytes.Equal(bytes.TrimSpace(rest), []byte("}")) {
+		return nil, core.Refuse(core.CodeInternal, "the browser gave no picture", "try again")
+	}
+	return [][]byte{[]byte(`{"mime":"image/png",`), rest}, nil
+}

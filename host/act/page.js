@@ -1,0 +1,623 @@
+// What the host runs inside a page, in an isolated world: the page's scripts see
+// neither this code nor its variables. It is installed once a document. Nothing
+// here talks to the network or changes the page, but for the functions under
+// "Effects", each of which the host sends as a counted step.
+(() => {
+  if (globalThis.__sessiondock) return;
+
+  // ---- Elements held for the host --------------------------------------------
+
+  // References of the last snapshots ("e12") and elements found for the step that
+  // follows. Both end with the document, because this world does.
+  const refs = new Map();
+  const refOf = new WeakMap();
+  let lastRef = 0;
+  const held = new Map();
+  let lastHeld = 0;
+  const MAX_REFS = 20000;
+  const MAX_HELD = 16;
+
+  function hold(el) {
+    held.set(++lastHeld, new WeakRef(el));
+    if (held.size > MAX_HELD) held.delete(held.keys().next().value);
+    return lastHeld;
+  }
+
+  function take(n) {
+    const el = held.get(n)?.deref();
+    return el?.isConnected ? el : null;
+  }
+
+  function refFor(el) {
+    let ref = refOf.get(el);
+    if (ref === undefined) {
+      ref = `e${++lastRef}`;
+      refOf.set(el, ref);
+    }
+    if (!refs.has(ref)) {
+      refs.set(ref, new WeakRef(el));
+      if (refs.size > MAX_REFS) refs.delete(refs.keys().next().value);
+    }
+    return ref;
+  }
+
+  // ---- Trees -----------------------------------------------------------------
+
+  const frameDocument = (el) => {
+    // Reading contentDocument of a foreign frame gives null, or throws.
+    try {
+      return /^I?FRAME$/.test(el.nodeName) ? el.contentDocument : null;
+    } catch {
+      return null;
+    }
+  };
+
+  // Open shadow roots and documents of same-origin frames, in document order.
+  function* roots(root) {
+    yield root;
+    for (const el of root.querySelectorAll("*")) {
+      if (el.shadowRoot) yield* roots(el.shadowRoot);
+      const inner = frameDocument(el);
+      if (inner) yield* roots(inner);
+    }
+  }
+
+  const parentOf = (el) => el.parentElement ?? el.getRootNode().host ?? null;
+
+  function hasAncestor(el, wanted) {
+    for (let e = el; e; e = parentOf(e)) if (e === wanted) return true;
+    return false;
+  }
+
+  const squash = (s) => (s ?? "").replace(/\s+/g, " ").trim();
+  const clip = (s, n) => (s.length > n ? `${s.slice(0, n)}…` : s);
+
+  // ---- Roles and names (the part of ARIA that agents use) ---------------------
+
+  const INPUT_ROLES = {
+    button: "button", submit: "button", reset: "button", image: "button",
+    checkbox: "checkbox", radio: "radio", range: "slider", number: "spinbutton",
+    search: "searchbox", file: "button", color: "button", hidden: "",
+  };
+  const TAG_ROLES = {
+    ARTICLE: "article", ASIDE: "complementary", BUTTON: "button", DETAILS: "group",
+    DIALOG: "dialog", FIELDSET: "group", FIGURE: "figure", FOOTER: "contentinfo",
+    FORM: "form", H1: "heading", H2: "heading", H3: "heading", H4: "heading",
+    H5: "heading", H6: "heading", HEADER: "banner", HR: "separator", IFRAME: "iframe",
+    FRAME: "iframe", LI: "listitem", MAIN: "main", MENU: "list", METER: "meter",
+    NAV: "navigation", OL: "list", OPTION: "option", OUTPUT: "status", P: "paragraph",
+    PROGRESS: "progressbar", SUMMARY: "button", TABLE: "table", TD: "cell",
+    TEXTAREA: "textbox", TH: "columnheader", TR: "row", UL: "list", VIDEO: "video",
+    AUDIO: "audio",
+  };
+  const FROM_CONTENT = new Set([
+    "button", "cell", "checkbox", "columnheader", "heading", "link", "menuitem",
+    "menuitemcheckbox", "menuitemradio", "option", "radio", "rowheader", "switch", "tab",
+    "tooltip", "treeitem",
+  ]);
+  const SKIP = new Set(["SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE", "HEAD", "META", "LINK", "BASE"]);
+
+  function roleOf(el) {
+    const given = el.getAttribute("role")?.trim().split(/\s+/)[0];
+    if (given && given !== "none" && given !== "presentation") return given;
+    switch (el.nodeName) {
+      case "A": case "AREA": return el.hasAttribute("href") ? "link" : "";
+      case "IMG": return el.getAttribute("alt") === "" ? "" : "img";
+      case "INPUT": return INPUT_ROLES[el.type] ?? "textbox";
+      case "SELECT": return el.multiple || el.size > 1 ? "listbox" : "combobox";
+      case "SECTION": return el.hasAttribute("aria-label") ? "region" : "";
+    }
+    return TAG_ROLES[el.nodeName.toUpperCase()] ?? (el.isContentEditable && !el.parentElement?.isContentEditable ? "textbox" : "");
+  }
+
+  function nameOf(el, role = roleOf(el)) {
+    const by = el.getAttribute("aria-labelledby");
+    if (by) {
+      const root = el.getRootNode();
+      const text = by.split(/\s+/).map((id) => root.getElementById?.(id)?.textContent ?? "").join(" ");
+      if (squash(text)) return squash(text);
+    }
+    const label = squash(el.getAttribute("aria-label"));
+    if (label) return label;
+    if (el.labels?.length) {
+      const text = squash(Array.from(el.labels, labelText).join(" "));
+      if (text) return text;
+    }
+    switch (el.nodeName) {
+      case "IMG": case "AREA": if (el.alt) return squash(el.alt); break;
+      case "INPUT":
+        if (/^(button|submit|reset)$/.test(el.type)) return squash(el.value) || (el.type === "button" ? "" : el.type);
+        if (el.type === "image") return squash(el.alt);
+        break;
+      case "FIELDSET": return squash(el.querySelector("legend")?.textContent);
+      case "TABLE": return squash(el.caption?.textContent);
+      case "OPTION": return squash(el.label);
+    }
+    if (FROM_CONTENT.has(role)) {
+      const text = contentText(el);
+      if (text) return text;
+    }
+    return squash(el.getAttribute("title") || el.getAttribute("placeholder") || el.getAttribute("aria-placeholder"));
+  }
+
+  // A label's own words, without what was typed or chosen in the field inside it.
+  function labelText(label) {
+    if (!label.querySelector("input,select,textarea")) return label.textContent;
+    const copy = label.cloneNode(true);
+    for (const field of copy.querySelectorAll("input,select,textarea")) field.remove();
+    return copy.textContent;
+  }
+
+  function contentText(el) {
+    const parts = [];
+    const walk = (node) => {
+      for (const child of node.childNodes) {
+        if (child.nodeType === Node.TEXT_NODE) parts.push(child.data);
+        else if (child.nodeType === Node.ELEMENT_NODE && !SKIP.has(child.nodeName) && child.getAttribute("aria-hidden") !== "true") {
+          if (child.nodeName === "IMG") parts.push(` ${child.alt} `);
+          else if (!/^(INPUT|SELECT|TEXTAREA)$/.test(child.nodeName)) walk(child.shadowRoot ?? child);
+        }
+      }
+    };
+    walk(el.shadowRoot ?? el);
+    return squash(parts.join(""));
+  }
+
+  const isVisible = (el) => {
+    if (!el.checkVisibility?.({ visibilityProperty: true, contentVisibilityAuto: true })) return false;
+    const box = el.getBoundingClientRect();
+    return box.width > 0 && box.height > 0;
+  };
+
+  // ---- Finding ---------------------------------------------------------------
+
+  const fault = (reason, message, detail = {}) => ({ ok: false, reason, message, detail });
+
+  // How a target is named in a message: never by its text or value.
+  function describe(el) {
+    const id = el.id ? `#${el.id}` : "";
+    const cls = typeof el.className === "string" && el.className ? `.${el.className.trim().split(/\s+/).slice(0, 2).join(".")}` : "";
+    return clip(`<${el.nodeName.toLowerCase()}>${id}${cls}`, 120);
+  }
+
+  function candidates(t) {
+    if (t.selector) {
+      const flat = [...document.querySelectorAll(t.selector)];
+      if (flat.length) return flat;
+      return [...roots(document)].slice(1).flatMap((r) => [...r.querySelectorAll(t.selector)]);
+    }
+    const all = [];
+    for (const root of roots(document)) all.push(...root.querySelectorAll("*"));
+    if (t.role) {
+      const rows = all.filter((el) => !SKIP.has(el.nodeName) && roleOf(el) === t.role);
+      if (!t.name) return rows;
+      const wanted = squash(t.name).toLowerCase();
+      const named = rows.map((el) => [el, nameOf(el, t.role).toLowerCase()]);
+      const exact = named.filter(([, name]) => name === wanted);
+      return (exact.length ? exact : named.filter(([, name]) => name.includes(wanted))).map(([el]) => el);
+    }
+    const wanted = squash(t.text).toLowerCase();
+    const texts = new Map();
+    const textOf = (el) => {
+      let text = texts.get(el);
+      if (text === undefined) {
+        const isButton = el.nodeName === "INPUT" && /^(button|submit|reset)$/.test(el.type);
+        texts.set(el, (text = squash(isButton ? el.value : el.textContent).toLowerCase()));
+      }
+      return text;
+    };
+    const found = all.filter((el) => !SKIP.has(el.nodeName) && textOf(el).includes(wanted));
+    const smallest = found.filter((el) => ![...el.children].some((c) => textOf(c).includes(wanted)));
+    const exact = smallest.filter((el) => textOf(el) === wanted);
+    return exact.length ? exact : smallest;
+  }
+
+  // pick returns the element or a fault. Of several matches it takes the first one
+  // that is visible.
+  function pick(t) {
+    if (t.ref) {
+      const el = refs.get(t.ref)?.deref();
+      if (!el?.isConnected) return fault("stale_ref", `the reference ${t.ref} is not of this document, or its element is gone`, { final: true });
+      return el;
+    }
+    let list;
+    try {
+      list = candidates(t);
+    } catch (e) {
+      return fault("invalid", `the selector is not valid: ${clip(String(e.message), 200)}`, { final: true });
+    }
+    if (!list.length) return fault("not_found", "no element matches the target");
+    return list.find(isVisible) ?? list[0];
+  }
+
+  // The field that a label stands for.
+  const control = (el) => (el.nodeName === "LABEL" && el.control) || el;
+
+  const isDisabled = (el) => el.matches(":disabled") || el.closest("[aria-disabled=true]") !== null;
+
+  const TYPED = /^(text|search|url|tel|email|password|number|)$/;
+  const SET = /^(date|time|month|week|datetime-local|color|range)$/;
+
+  function editable(el) {
+    if (el.isContentEditable) return "content";
+    if (el.nodeName === "TEXTAREA") return el.readOnly ? "" : "text";
+    if (el.nodeName !== "INPUT" || el.readOnly) return "";
+    return TYPED.test(el.type) || !(SET.test(el.type) || el.type in INPUT_ROLES) ? "text" : SET.test(el.type) ? "set" : "";
+  }
+
+  // Where a frame's viewport lies in the top one, and the frame elements on the way.
+  function frameOffset(el) {
+    let x = 0, y = 0;
+    const frames = [];
+    for (let w = el.ownerDocument.defaultView; w && w !== globalThis.window; w = w.parent) {
+      const frame = w.frameElement;
+      if (!frame) break;
+      const box = frame.getBoundingClientRect();
+      frames.push({ frame, x, y });
+      x += box.left + frame.clientLeft;
+      y += box.top + frame.clientTop;
+    }
+    return { x, y, frames };
+  }
+
+  // The middle of the largest part of the element that lies in its viewport.
+  function pointOf(el) {
+    const view = el.ownerDocument.defaultView;
+    let best = null;
+    for (const r of el.getClientRects()) {
+      const left = Math.max(r.left, 0), right = Math.min(r.right, view.innerWidth);
+      const top = Math.max(r.top, 0), bottom = Math.min(r.bottom, view.innerHeight);
+      const area = (right - left) * (bottom - top);
+      if (right > left && bottom > top && (!best || area > best.area)) {
+        best = { x: (left + right) / 2, y: (top + bottom) / 2, area };
+      }
+    }
+    return best;
+  }
+
+  function deepHit(doc, x, y) {
+    let el = doc.elementFromPoint(x, y);
+    while (el?.shadowRoot) {
+      const inner = el.shadowRoot.elementFromPoint(x, y);
+      if (!inner || inner === el) break;
+      el = inner;
+    }
+    return el;
+  }
+
+  const receives = (el, hit) =>
+    hit !== null && (hasAncestor(hit, el) || control(hit.closest("label") ?? hit) === el || (el.nodeName === "LABEL" && hit === el.control));
+
+  // hitTest returns a point, or the element that covers the target, or null if the
+  // target is outside its viewport.
+  function hitTest(el) {
+    const p = pointOf(el);
+    if (!p) return null;
+    const hit = deepHit(el.ownerDocument, p.x, p.y);
+    if (!receives(el, hit)) return { by: hit };
+    const off = frameOffset(el);
+    for (const { frame, x, y } of off.frames) {
+      const box = frame.getBoundingClientRect();
+      const fx = box.left + frame.clientLeft + x + p.x, fy = box.top + frame.clientTop + y + p.y;
+      const over = deepHit(frame.ownerDocument, fx, fy);
+      if (over !== frame) return over ? { by: over } : null;
+    }
+    return { x: p.x + off.x, y: p.y + off.y };
+  }
+
+  const isMoving = (el) =>
+    el.ownerDocument.getAnimations().some((a) => a.playState === "running" && a.effect?.target && hasAncestor(el, a.effect.target) &&
+      Number.isFinite(a.effect.getComputedTiming().endTime));
+
+  // look makes one attempt to get the target ready for what the host is to do.
+  function look(t, need) {
+    let el = pick(t);
+    if (el.ok === false) return el;
+    if (need.control) el = control(el);
+    if (need.file) {
+      if (el.nodeName !== "INPUT" || el.type !== "file") return fault("wrong_kind", `${describe(el)} is not a file field`);
+      if (isDisabled(el)) return fault("disabled", `${describe(el)} is disabled`);
+      return { ok: true, n: hold(el), multiple: el.multiple };
+    }
+    if (!isVisible(el)) return fault("hidden", `${describe(el)} is not visible`);
+    if (need.enabled && isDisabled(el)) return fault("disabled", `${describe(el)} is disabled`);
+    const out = { ok: true };
+    if (need.editable) {
+      out.kind = editable(el);
+      if (!out.kind) return fault("wrong_kind", `${describe(el)} takes no text`);
+    }
+    if (need.option !== undefined) {
+      if (el.nodeName !== "SELECT") return fault("wrong_kind", `${describe(el)} is not a select field`);
+      const option = optionOf(el, need.option);
+      if (!option) return fault("not_found", `${describe(el)} has no such option`);
+      if (option.disabled) return fault("disabled", "that option is disabled");
+    }
+    if (need.checkable) {
+      const now = checkedNow(el);
+      if (now === null) return fault("wrong_kind", `${describe(el)} can not be checked`);
+      out.checked = now;
+      if (now === need.checked) return out;
+    }
+    if (need.point) {
+      if (isMoving(el)) return fault("unstable", `${describe(el)} is moving`);
+      let at = hitTest(el);
+      if (!at || "by" in at) {
+        el.scrollIntoView({ block: "center", inline: "center", behavior: "instant" });
+        at = hitTest(el);
+      }
+      if (!at) return fault("outside", `${describe(el)} can not be scrolled into view`);
+      if ("by" in at) {
+        return fault("covered", `${describe(el)} is covered by ${at.by ? describe(at.by) : "something outside the page"}`);
+      }
+      out.x = at.x;
+      out.y = at.y;
+      out.draggable = el.closest("[draggable=true]") !== null || (el.draggable === true && el.nodeName !== "DIV");
+    }
+    out.n = hold(el);
+    return out;
+  }
+
+  function checkedNow(el) {
+    if (el.nodeName === "INPUT" && /^(checkbox|radio)$/.test(el.type)) return el.checked;
+    if (/^(checkbox|switch|radio|menuitemcheckbox|menuitemradio)$/.test(el.getAttribute("role") ?? "")) {
+      return el.getAttribute("aria-checked") === "true";
+    }
+    return null;
+  }
+
+  const optionOf = (select, wanted) => {
+    const options = [...select.options];
+    return options.find((o) => o.value === wanted) ?? options.find((o) => squash(o.label) === squash(wanted));
+  };
+
+  // A tick passes when the page has changed or a frame was drawn, and at the latest
+  // after 50 ms. (A hidden page draws no frames and slows its timers to 1 s.)
+  const tick = () =>
+    new Promise((resolve) => {
+      const watch = new MutationObserver(done);
+      const timer = setTimeout(done, 50);
+      const frame = requestAnimationFrame(() => requestAnimationFrame(done));
+      function done() {
+        watch.disconnect();
+        clearTimeout(timer);
+        cancelAnimationFrame(frame);
+        resolve();
+      }
+      watch.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
+    });
+
+  async function until(ms, attempt) {
+    const end = performance.now() + ms;
+    for (;;) {
+      const got = attempt();
+      if (got.ok || got.detail?.final || performance.now() >= end) return got;
+      await tick();
+    }
+  }
+
+  const api = {
+    find: ({ target, need, ms }) => until(ms, () => look(target, need)),
+
+    // Two targets at once, so that neither moves while the other is looked for.
+    pair: ({ from, to, ms }) =>
+      until(ms, () => {
+        const b = look(to, { point: true });
+        if (!b.ok) return fault(b.reason, `drop target: ${b.message}`, b.detail);
+        const a = look(from, { point: true, enabled: true });
+        if (!a.ok) return a;
+        const again = hitTest(take(b.n));
+        if (!again || "by" in again) return fault("outside", "the two targets are not in view at once", { final: true });
+        return { ok: true, from: a, to: { ...b, x: again.x, y: again.y } };
+      }),
+
+    middle: () => ({ ok: true, x: innerWidth / 2, y: innerHeight / 2 }),
+
+    element: (n) => take(n),
+
+    checked: ({ n }) => {
+      const el = take(n);
+      return { ok: true, checked: el ? checkedNow(el) : null };
+    },
+
+    wait: ({ target, state, ms }) =>
+      until(ms, () => {
+        if (state === "load") {
+          return document.readyState === "complete" ? { ok: true } : fault("not_yet", "the page has not finished loading");
+        }
+        if (state === "parsed") {
+          return document.readyState !== "loading" ? { ok: true } : fault("not_yet", "the page has not been parsed");
+        }
+        let list;
+        if (target.ref) {
+          const el = refs.get(target.ref)?.deref();
+          list = el?.isConnected ? [el] : [];
+        } else {
+          try {
+            list = candidates(target);
+          } catch (e) {
+            return fault("invalid", `the selector is not valid: ${clip(String(e.message), 200)}`, { final: true });
+          }
+        }
+        const seen = list.some(isVisible);
+        if (seen === (state === "visible")) return { ok: true };
+        return fault("not_yet", seen ? "the element is still visible" : "the element is not visible");
+      }),
+
+    snapshot: ({ bytes }) => outline(bytes),
+
+    // ---- Effects: each says whether it did anything ----------------------------
+
+    focus: ({ n, all }) => {
+      const el = take(n);
+      if (!el) return fault("gone", "the element left the page");
+      el.focus({ preventScroll: false });
+      if (!all) {
+        if (typeof el.selectionStart === "number") el.setSelectionRange(el.value.length, el.value.length);
+        return { ok: true, did: true };
+      }
+      if (el.isContentEditable) {
+        el.ownerDocument.defaultView.getSelection().selectAllChildren(el);
+      } else if (el.select) {
+        el.select();
+      }
+      const root = el.getRootNode();
+      return root.activeElement === el || hasAncestor(root.activeElement, el) ? { ok: true, did: true } : fault("no_focus", `${describe(el)} did not take the focus`, { did: true });
+    },
+
+    // Fields that are not typed into: dates, colours, sliders.
+    set: ({ n, value }) => {
+      const el = take(n);
+      if (!el) return fault("gone", "the element left the page");
+      el.focus();
+      const before = el.value;
+      el.value = value;
+      if (value !== "" && el.value !== value && !(el.type === "range" || el.type === "color")) {
+        el.value = before;
+        return fault("invalid", `${describe(el)} does not take a value of that form`, { did: true });
+      }
+      el.dispatchEvent(new Event("input", { bubbles: true, composed: true }));
+      el.dispatchEvent(new Event("change", { bubbles: true }));
+      return { ok: true, did: true };
+    },
+
+    choose: ({ n, value }) => {
+      const el = take(n);
+      const option = el && optionOf(el, value);
+      if (!option) return fault("gone", "the option left the page");
+      el.focus();
+      for (const o of el.multiple ? [] : el.options) o.selected = false;
+      option.selected = true;
+      el.dispatchEvent(new Event("input", { bubbles: true, composed: true }));
+      el.dispatchEvent(new Event("change", { bubbles: true }));
+      return { ok: true, did: true, value: option.value, label: squash(option.label) };
+    },
+
+    // A drag of an element that is declared draggable. The browser makes these
+    // events itself only from a real pointer, which then belongs to the desktop.
+    drag: ({ from, to }) => {
+      const a = take(from.n)?.closest("[draggable=true]") ?? take(from.n), b = take(to.n);
+      if (!a || !b) return fault("gone", "an element left the page");
+      const dataTransfer = new DataTransfer();
+      const fire = (el, type, at) =>
+        el.dispatchEvent(new DragEvent(type, { bubbles: true, cancelable: true, composed: true, dataTransfer, clientX: at.x, clientY: at.y }));
+      if (!fire(a, "dragstart", from)) return { ok: true, did: true, dropped: false };
+      fire(a, "drag", from);
+      fire(b, "dragenter", to);
+      const dropped = !fire(b, "dragover", to);
+      if (dropped) fire(b, "drop", to);
+      else fire(b, "dragleave", to);
+      fire(a, "dragend", to);
+      return { ok: true, did: true, dropped };
+    },
+  };
+
+  // ---- The page as text --------------------------------------------------------
+
+  const isSecret = (el) => el.type === "password" || /password|cc-csc/.test(el.getAttribute("autocomplete") ?? "");
+  const secrets = new WeakSet(); // a field once seen as a secret stays one, whatever its type becomes
+
+  function outline(limit) {
+    const lines = [];
+    let bytes = 0, cut = false;
+    const put = (depth, text) => {
+      if (cut) return;
+      const line = "  ".repeat(Math.min(depth, 40)) + text;
+      let size = 1;
+      for (let i = 0; i < line.length; i++) size += line.charCodeAt(i) < 0x80 ? 1 : 3;
+      if (bytes + size > limit) {
+        cut = true;
+        lines.push("- (cut: the page is longer than a snapshot may be)");
+        return;
+      }
+      bytes += size;
+      lines.push(line);
+    };
+    const quote = (s) => JSON.stringify(clip(s, 300));
+
+    function walk(node, depth, inName) {
+      if (cut) return;
+      let text = "";
+      const flush = () => {
+        const t = squash(text);
+        text = "";
+        if (t && !inName) put(depth, `- text: ${clip(t, 2000)}`);
+      };
+      const children = node.nodeName === "SLOT" && node.assignedNodes().length ? node.assignedNodes() : (node.shadowRoot ?? node).childNodes;
+      for (const child of children) {
+        if (child.nodeType === Node.TEXT_NODE) {
+          text += child.data;
+          continue;
+        }
+        if (child.nodeType !== Node.ELEMENT_NODE || SKIP.has(child.nodeName)) continue;
+        if (child.getAttribute("aria-hidden") === "true") continue;
+        const contents = child.ownerDocument.defaultView.getComputedStyle(child);
+        if (contents.display === "none") continue;
+        const hidden = contents.visibility !== "visible";
+        const role = hidden ? "" : roleOf(child);
+        if (!role) {
+          // A wrapper says nothing by itself: inline ones go on with the text.
+          if (!hidden && child.childElementCount === 0 && !child.shadowRoot && contents.display.startsWith("inline")) text += child.textContent;
+          else if (child.nodeName === "BR") text += " ";
+          else {
+            flush();
+            walk(child, depth, inName);
+          }
+          continue;
+        }
+        flush();
+        element(child, role, depth);
+      }
+      flush();
+    }
+
+    function element(el, role, depth) {
+      const name = nameOf(el, role);
+      let line = `- ${role}`;
+      if (name) line += ` ${quote(name)}`;
+      const state = [];
+      const checked = checkedNow(el);
+      if (checked !== null) state.push(checked ? "checked" : "unchecked");
+      if (role === "heading") state.push(`level=${el.getAttribute("aria-level") ?? (el.nodeName.slice(1) || "2")}`);
+      if (isDisabled(el)) state.push("disabled");
+      const expanded = el.getAttribute("aria-expanded") ?? (el.nodeName === "DETAILS" ? String(el.open) : null);
+      if (expanded !== null) state.push(expanded === "true" ? "expanded" : "collapsed");
+      if (el.getAttribute("aria-selected") === "true" || (el.nodeName === "OPTION" && el.selected)) state.push("selected");
+      if (el.getAttribute("aria-pressed") === "true") state.push("pressed");
+      if (el.required) state.push("required");
+      if (el.getRootNode().activeElement === el && el !== document.body) state.push("focused");
+      if (role !== "paragraph") state.push(`ref=${refFor(el)}`);
+      line += state.map((s) => ` [${s}]`).join("");
+      const value = valueOf(el, role);
+      if (value !== null) line += `: ${value}`;
+      put(depth, line);
+      if (el.nodeName === "TEXTAREA" || el.nodeName === "INPUT") return;
+      if (el.nodeName === "SELECT") {
+        for (const o of [...el.options].slice(0, 50)) put(depth + 1, `- option ${quote(squash(o.label))}${o.selected ? " [selected]" : ""}`);
+        if (el.options.length > 50) put(depth + 1, `- (${el.options.length - 50} more options)`);
+        return;
+      }
+      const inner = frameDocument(el);
+      if (inner?.body) return walk(inner.body, depth + 1, false);
+      walk(el, depth + 1, name !== "" && FROM_CONTENT.has(role));
+    }
+
+    function valueOf(el, role) {
+      if (el.nodeName === "INPUT" || el.nodeName === "TEXTAREA") {
+        if (isSecret(el)) secrets.add(el);
+        if (secrets.has(el)) return el.value ? "(not shown)" : null;
+        if (el.type === "file") return el.files.length ? quote(Array.from(el.files, (f) => f.name).join(", ")) : null;
+        if (/^(checkbox|radio|button|submit|reset|image)$/.test(el.type) || el.value === "") return null;
+        return quote(el.value);
+      }
+      if (el.nodeName === "A" && el.getAttribute("href")) return clip(el.getAttribute("href"), 200);
+      if (role === "iframe" && !frameDocument(el)) return "(of another origin)";
+      if (role === "progressbar" || role === "meter") return el.value !== undefined ? String(el.value) : el.getAttribute("aria-valuenow");
+      return null;
+    }
+
+    if (document.body) walk(document.body, 0, false);
+    return { ok: true, url: location.href, title: document.title, text: lines.join("\n") };
+  }
+
+  Object.defineProperty(globalThis, "__sessiondock", { value: Object.freeze(api) });
+})();

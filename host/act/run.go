@@ -1,0 +1,265 @@
+package act
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/wire"
+)
+
+// window is how many steps of one action are on their way at once, at most.
+const window = 64
+
+// Done is an action's end. Result is the JSON of the result in pieces, in place of
+// the embedded one: a picture of 20 MB is passed on, not copied.
+type Done struct {
+	wire.ActionDone
+	Result [][]byte
+}
+
+// run is one action under way. It is used by one goroutine.
+type run struct {
+	x   *Executor
+	ctx context.Context
+	a   wire.Action
+	// deadline is a.DeadlineMs from the receipt.
+	deadline time.Time
+
+	expect   core.Expect  // pinned to the tab and document of the first answer
+	observed *core.Expect // last told
+	url      string
+
+	effects    []*Step // every effect step that was handed over
+	planned    int     // how many there are to be
+	mayMove    bool    // the action itself replaces the document: do not pin it
+	inBarrier  bool    // all effects are done, the barrier is out
+	proved     int     // effects whose error proves that they were not executed
+	unanswered bool    // an effect was answered by an error that proves nothing
+}
+
+// errStopped is returned by a step that was cut off; the cause is the context's.
+var errStopped = errors.New("stopped")
+
+// plan sets how many effect steps the action has.
+func (r *run) plan(n int) { r.planned = n }
+
+func (r *run) left() time.Duration { return time.Until(r.deadline) }
+
+// send hands a step over.
+func (r *run) send(c wire.Cmd) *Step {
+	c.Action, c.Epoch, c.Class = r.a.Action, r.a.Epoch, r.a.Class
+	if c.Expect == (core.Expect{}) {
+		c.Expect = r.expect
+	}
+	c.LeftMs = max(r.left().Milliseconds(), 0)
+	s := newStep(c)
+	if c.Effect {
+		r.effects = append(r.effects, s)
+		r.planned = max(r.planned, len(r.effects))
+	}
+	if r.ctx.Err() != nil {
+		s.Withhold()
+		return s
+	}
+	r.x.port.Send(s)
+	return s
+}
+
+// wait waits for a step's answer, and no longer than the action may live.
+func (r *run) wait(s *Step) (Answer, error) {
+	select {
+	case <-s.done:
+	case <-r.ctx.Done():
+		s.Withhold()
+		if _, ok := s.settled(); !ok {
+			return Answer{}, errStopped
+		}
+	}
+	a := s.answer
+	r.learn(a)
+	if a.OK {
+		return a, nil
+	}
+	if s.Cmd.Effect && a.Dispatched {
+		if provesNotExecuted(s.Cmd.Method, a.Error) != nil {
+			r.proved++
+		} else {
+			r.unanswered = true
+		}
+	}
+	return a, r.stepError(s, a)
+}
+
+// learn pins the action to the document of its first answer.
+func (r *run) learn(a Answer) {
+	if a.URL != "" {
+		r.url = a.URL
+	}
+	if a.Observed == nil {
+		return
+	}
+	r.observed = a.Observed
+	if r.expect.Tab == 0 {
+		r.expect.Tab = a.Observed.Tab
+	}
+	if r.expect.Document == "" && !r.mayMove {
+		r.expect.Document = a.Observed.Document
+	}
+}
+
+func (r *run) stepError(s *Step, a Answer) *core.Error {
+	if a.Error == nil {
+		return core.Refuse(core.CodeInternal, "the extension gave no reason", "see the log of the host")
+	}
+	if !a.Dispatched {
+		return a.Error
+	}
+	what := s.Cmd.Method
+	if what == "" {
+		what = s.Cmd.Kind
+	}
+	if p := provesNotExecuted(s.Cmd.Method, a.Error); p != nil {
+		return core.Refuse(core.CodeConflict, what+": "+browserSays(a.Error), "nothing was executed: "+p.reason)
+	}
+	if !s.Cmd.Effect {
+		code := a.Error.Code
+		if code == "" || code == core.CodeOutcomeUnknown {
+			code = core.CodeConflict
+		}
+		return core.Refuse(code, what+": "+browserSays(a.Error), "look at the page again, then send a new action")
+	}
+	return core.Refuse(core.CodeOutcomeUnknown, what+": "+browserSays(a.Error), "look the action up; do not send it again")
+}
+
+// do sends a step and waits for it.
+func (r *run) do(c wire.Cmd) (Answer, error) { return r.wait(r.send(c)) }
+
+// cdp makes a command of the DevTools protocol. Params is nil or one of cdproto's.
+func cdp(method string, params any) wire.Cmd {
+	c := wire.Cmd{Kind: "cdp", Method: method}
+	if params == nil {
+		return c
+	}
+	if raw, ok := params.(json.RawMessage); ok {
+		c.Params = raw
+		return c
+	}
+	raw, err := json.Marshal(params)
+	if err != nil {
+		panic("act: " + method + " cannot be encoded: " + err.Error())
+	}
+	c.Params = raw
+	return c
+}
+
+// effect marks a command as one that can change the page.
+func effect(c wire.Cmd) wire.Cmd {
+	c.Effect = true
+	return c
+}
+
+// all writes effect steps back to back, at most window ahead of their answers, and
+// waits for every answer. It returns the first error.
+func (r *run) all(cmds ...wire.Cmd) error {
+	var first error
+	var open []*Step
+	settle := func(n int) {
+		for len(open) > n {
+			if _, err := r.wait(open[0]); err != nil && first == nil {
+				first = err
+			}
+			open = open[1:]
+		}
+	}
+	for _, c := range cmds {
+		if settle(window - 1); first != nil {
+			break
+		}
+		open = append(open, r.send(c))
+	}
+	settle(0)
+	return first
+}
+
+// barrier proves that what was put in before it has been handled in the document.
+func (r *run) barrier() error {
+	r.inBarrier = true
+	_, err := r.do(wire.Cmd{Kind: "barrier"})
+	return err
+}
+
+// input is the end of every input verb: the effects, then the barrier.
+func (r *run) input(cmds ...wire.Cmd) error {
+	if err := r.all(cmds...); err != nil {
+		return err
+	}
+	return r.barrier()
+}
+
+// end says what is known of the action.
+func (r *run) end(result [][]byte, err error) Done {
+	d := Done{ActionDone: wire.ActionDone{
+		Action: r.a.Action, Epoch: r.a.Epoch, State: "finished",
+		Observed: r.observed, URL: r.url,
+	}}
+	for _, s := range r.effects {
+		// Withholding first makes "never sent" final for what is still queued.
+		if !s.Withhold() && s.mayHaveRun() {
+			d.Steps.Dispatched++
+		}
+	}
+	d.Steps.Total = max(r.planned, len(r.effects))
+	if err == nil {
+		d.Result = result
+		return d
+	}
+	d.Error = r.reason(err)
+	if r.a.Act.Value != nil {
+		d.Error = secrecy(d.Error, *r.a.Act.Value)
+	}
+	switch {
+	case d.Steps.Dispatched == 0:
+		d.State = "refused"
+	case r.ctx.Err() != nil || r.inBarrier:
+		d.State = "halted"
+	case r.unanswered:
+		d.State = "unknown"
+	case r.proved == d.Steps.Dispatched:
+		d.State = "failed"
+	default:
+		d.State = "halted"
+	}
+	return d
+}
+
+// reason returns the refusal that an error stands for.
+func (r *run) reason(err error) *core.Error {
+	if r.ctx.Err() != nil {
+		var stop *core.Error
+		if errors.As(context.Cause(r.ctx), &stop) {
+			return stop
+		}
+		return core.Refuse(core.CodeDeadline, "the action's deadline passed",
+			"look the action up; what was dispatched is settled by the extension's reports")
+	}
+	var e *core.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return core.Refuse(core.CodeInternal, err.Error(), "see the log of the host")
+}
+
+// jsonResult encodes a small result.
+func jsonResult(v any) [][]byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic("act: a result cannot be encoded: " + err.Error())
+	}
+	return [][]byte{bytes.TrimRight(b.Bytes(), "\n")}
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+
+	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/wire"
+	"sessiondock.dev/sessiondock/host/act"
+)
+
+// underway is an action that is being carried out.
+type underway struct {
+	epoch  core.Epoch
+	cancel context.CancelCauseFunc
+}
+
+// Bounds of what is remembered of actions.
+const (
+	maxKept = 256  // last words that the daemon may not have taken
+	maxSeen = 4096 // identifiers that must not run again
+)
+
+// ledger remembers which actions this host has begun, and how they ended until
+// the daemon says that nothing more is expected of them. Results are not kept: a
+// link that is lost ends the epoch for which they were observed.
+type ledger struct {
+	ended    map[core.ActionID]wire.ActionDone
+	endOrder []core.ActionID
+	seen     map[core.ActionID]bool
+	order    []core.ActionID
+}
+
+// begin notes an action, and says whether it is new here.
+func (l *ledger) begin(id core.ActionID) bool {
+	if l.seen[id] {
+		return false
+	}
+	if l.seen == nil {
+		l.seen = map[core.ActionID]bool{}
+	}
+	l.seen[id] = true
+	if l.order = append(l.order, id); len(l.order) > maxSeen {
+		delete(l.seen, l.order[0])
+		l.order = append(l.order[:0:0], l.order[1:]...)
+	}
+	return true
+}
+
+func (l *ledger) keep(d wire.ActionDone) {
+	if l.ended == nil {
+		l.ended = map[core.ActionID]wire.ActionDone{}
+	}
+	d.Result = nil
+	l.ended[d.Action] = d
+	l.endOrder = append(l.endOrder, d.Action)
+	for len(l.endOrder) > maxKept {
+		delete(l.ended, l.endOrder[0])
+		l.endOrder = l.endOrder[1:]
+	}
+}
+
+func (l *ledger) forget(id core.ActionID) {
+	delete(l.ended, id)
+	for i, e := range l.endOrder {
+		if e == id {
+			l.endOrder = append(l.endOrder[:i], l.endOrder[i+1:]...)
+			return
+		}
+	}
+}
+
+// kept returns the last words not yet forgotten, oldest first.
+func (l *ledger) kept() []wire.ActionDone {
+	var out []wire.ActionDone
+	for _, id := range l.endOrder {
+		if d, ok := l.ended[id]; ok {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// takeAction begins an action, or refuses it.
+func (h *Host) takeAction(body []byte) {
+	var a wire.Action
+	if err := json.Unmarshal(body, &a); err != nil || a.Action == "" {
+		// With an identifier it is answered all the same: what was malformed was
+		// not begun.
+		h.log.Error("an action that cannot be read", "err", err)
+		var id struct {
+			Action core.ActionID `json:"action"`
+		}
+		if json.Unmarshal(body, &id) == nil && id.Action != "" {
+			h.finish(refusedAction(wire.Action{Action: id.Action},
+				core.Refuse(core.CodeInvalid, "the action cannot be read", "see the table of verbs for the arguments")))
+		}
+		return
+	}
+	h.mu.Lock()
+	refused := h.gate.Check(a.Epoch)
+	if refused == nil && len(h.running) >= act.MaxRunning {
+		refused = core.Refuse(core.CodeBusy, "too many actions run in this browser", "wait until one of them ends")
+	}
+	if refused != nil {
+		h.mu.Unlock()
+		h.finish(refusedAction(a, refused))
+		return
+	}
+	if !h.ledger.begin(a.Action) {
+		again, ended := h.ledger.ended[a.Action]
+		_, running := h.running[a.Action]
+		h.mu.Unlock()
+		switch {
+		case ended:
+			h.finish(act.Done{ActionDone: again})
+		case !running:
+			h.finish(act.Done{ActionDone: wire.ActionDone{
+				Action: a.Action, Epoch: a.Epoch, State: "unknown",
+				Error: core.Refuse(core.CodeOutcomeUnknown, "this action ran before and what became of it is no longer known here", "look it up; do not send it again"),
+			}})
+		}
+		return
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	h.running[a.Action] = &underway{a.Epoch, cancel}
+	h.mu.Unlock()
+	go func() {
+		defer cancel(nil)
+		done := h.exec.Run(ctx, a)
+		h.mu.Lock()
+		delete(h.running, a.Action)
+		for seq, s := range h.steps {
+			if s.Cmd.Action == a.Action {
+				delete(h.steps, seq)
+			}
+		}
+		h.mu.Unlock()
+		h.finish(done)
+	}()
+}
+
+func refusedAction(a wire.Action, e *core.Error) act.Done {
+	return act.Done{ActionDone: wire.ActionDone{Action: a.Action, Epoch: a.Epoch, State: "refused", Error: e}}
+}
+
+// stopRunning ends the actions that which picks. The caller holds the mutex.
+func (h *Host) stopRunning(why *core.Error, which func(*underway) bool) {
+	for _, u := range h.running {
+		if which(u) {
+			e := why
+			if why.Code == core.CodeFenced {
+				e = why.With("epoch", u.epoch)
+			}
+			u.cancel(e)
+		}
+	}
+}
+
+// finish gives the daemon an action's last word, and keeps it until it is forgotten.
+func (h *Host) finish(d act.Done) {
+	h.mu.Lock()
+	if _, again := h.ledger.ended[d.Action]; !again {
+		h.ledger.keep(d.ActionDone)
+	}
+	link := h.link
+	h.mu.Unlock()
+	h.log.Info("action ended", "action", d.Action, "epoch", d.Epoch, "state", d.State)
+	if link != nil {
+		link.send(doneMessage(d)...)
+	}
+}
+
+// doneMessage encodes an action's last word, in pieces, so that the result is not
+// copied.
+func doneMessage(d act.Done) [][]byte {
+	d.ActionDone.Result = nil
+	body, err := wire.Marshal(d.ActionDone)
+	if err != nil {
+		panic("host: " + err.Error())
+	}
+	if len(d.Result) == 0 {
+		return [][]byte{body}
+	}
+	out := make([][]byte, 0, len(d.Result)+2)
+	out = append(out, append(body[:len(body)-1], `,"result":`...))
+	out = append(out, d.Result...)
+	return append(out, []byte("}"))
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"fmt"
+
+	"sessiondock.dev/sessiondock/daemon/core"
+)
+
+// Gate is the second gate. It knows one granted epoch, which only the daemon's
+// grant and fence move; an action's own number never does. The zero Gate grants
+// nothing.
+type Gate struct {
+	granted core.Epoch // 0: nothing is granted
+	floor   core.Epoch // the highest epoch ever granted or fenced: never lowered
+}
+
+// Granted returns the granted epoch, 0 if there is none.
+func (g *Gate) Granted() core.Epoch { return g.granted }
+
+// Grant opens the gate for one epoch; 0 closes it. A grant below an epoch that was
+// granted or fenced before is late, and changes nothing.
+func (g *Gate) Grant(e core.Epoch) *core.Error {
+	switch {
+	case e > core.MaxEpoch:
+		return notAnEpoch(e)
+	case e == 0:
+		g.granted = 0
+	case e < g.floor:
+		return fenced(e, g.floor)
+	default:
+		g.granted, g.floor = e, e
+	}
+	return nil
+}
+
+// Fence closes the gate and refuses every lower epoch from now on. Even a fence
+// that makes no sense closes it; only a sensible one raises the floor.
+func (g *Gate) Fence(e core.Epoch) *core.Error {
+	g.granted = 0
+	if e == 0 || e > core.MaxEpoch {
+		return notAnEpoch(e)
+	}
+	g.floor = max(g.floor, e)
+	return nil
+}
+
+// Close closes the gate until the next grant.
+func (g *Gate) Close() { g.granted = 0 }
+
+// Check refuses every epoch but the granted one.
+func (g *Gate) Check(e core.Epoch) *core.Error {
+	switch {
+	case e == 0 || e > core.MaxEpoch:
+		return notAnEpoch(e)
+	case e != g.granted:
+		return fenced(e, max(g.granted, g.floor))
+	}
+	return nil
+}
+
+func fenced(asked, now core.Epoch) *core.Error {
+	return core.Refuse(core.CodeFenced, fmt.Sprintf("epoch %d is not granted here; the slot is at epoch %d", asked, now),
+		"wait, or resume the lease").With("epoch", asked).With("granted", now)
+}
+
+func notAnEpoch(e core.Epoch) *core.Error {
+	return core.Refuse(core.CodeFenced, fmt.Sprintf("%d is not an epoch", uint64(e)),
+		"epochs are whole numbers from 1 to 9007199254740991").With("epoch", e).With("granted", core.Epoch(0))
+}
