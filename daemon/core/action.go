@@ -112,6 +112,10 @@ func (t *tx) send(a *Action) {
 	t.emit(SendAction{Slot: a.Slot, Epoch: a.Epoch, Action: a.Action})
 }
 
+// gateCodes are the refusals by which the second or the third gate speaks about
+// authority. Others (an element that is not there) are about the page.
+var gateCodes = []Code{CodeFenced, CodePolicy, CodeDocumentChanged, CodeDeadline, CodeHeld, CodeExpired}
+
 // done takes the host's last word on an action.
 func (t *tx) done(in Done) *Error {
 	t.by = "host"
@@ -124,7 +128,7 @@ func (t *tx) done(in Done) *Error {
 	}
 	a = t.action(in.Action)
 	a.Host, a.Steps, a.Error, a.URL = in.State, in.Steps, in.Error, in.URL
-	if in.State == "refused" && in.Error != nil {
+	if in.State == "refused" && in.Error != nil && slices.Contains(gateCodes, in.Error.Code) {
 		a.Authority = Refused(in.Error.Code)
 	}
 	t.settle(a)

@@ -374,3 +374,16 @@ func (t *tx) stopPage(in StopPage) *Error {
 	t.log("stop page", s, "", "", fmt.Sprintf("%d tabs named", len(in.Tabs)))
 	return nil
 }
+
+// WhyNot says why a slot cannot be granted to an agent now, or nil.
+func WhyNot(s *State, now Now, slot SlotName, agent AgentName) *Error {
+	t := &tx{s: s, now: now}
+	v := t.seeSlot(slot)
+	if v == nil {
+		return noSlot(slot)
+	}
+	if bs := t.blocks(v, agent); len(bs) > 0 {
+		return refuseBlocked(v, bs)
+	}
+	return nil
+}

@@ -66,3 +66,33 @@ func (s *State) Apply(d *Delta) {
 		s.Seq = max(s.Seq, e.Seq)
 	}
 }
+
+// Merge adds a later step's delta. Of an entity that both have, the later one
+// stays.
+func (d *Delta) Merge(o *Delta) {
+	d.Slots = merge(d.Slots, o.Slots, func(v *Slot) SlotName { return v.Name })
+	d.Bindings = merge(d.Bindings, o.Bindings, func(v *Binding) BindingName { return v.Name })
+	d.Delegations = merge(d.Delegations, o.Delegations, func(v *Delegation) DelegationID { return v.ID })
+	d.Leases = merge(d.Leases, o.Leases, func(v *Lease) LeaseID { return v.ID })
+	d.Actions = merge(d.Actions, o.Actions, func(v *Action) ActionID { return v.Action })
+	d.Journal = append(d.Journal, o.Journal...)
+}
+
+func merge[T any, K comparable](old, later []T, key func(T) K) []T {
+	if len(old) == 0 {
+		return later
+	}
+	at := make(map[K]int, len(old)+len(later))
+	for i, v := range old {
+		at[key(v)] = i
+	}
+	for _, v := range later {
+		if i, ok := at[key(v)]; ok {
+			old[i] = v
+			continue
+		}
+		at[key(v)] = len(old)
+		old = append(old, v)
+	}
+	return old
+}

@@ -87,7 +87,6 @@ type (
 	}
 	Adopt struct {
 		Slot SlotName
-		Mark Epoch // the extension's high-water mark, if its hello told
 		Note string
 		By   By
 	}

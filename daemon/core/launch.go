@@ -144,10 +144,14 @@ func (t *tx) adopt(in Adopt) *Error {
 	if !s.has("epoch_regression") {
 		return Refuse(CodeConflict, fmt.Sprintf("slot %s needs no adoption", s.Name), "sessiondock status "+string(s.Name))
 	}
-	if in.Mark >= MaxEpoch-EpochChunk {
+	mark := t.link(s.Name).Mark
+	if mark == 0 {
+		return Refuse(CodeUnavailable, "the slot's browser is not connected, so its high-water mark is not known", "start it: sessiondock slot start "+string(s.Name))
+	}
+	if mark >= MaxEpoch-EpochChunk {
 		return Refuse(CodeEpochRegression, "the browser's mark leaves no epochs", "make a new slot")
 	}
-	s.Epoch = max(s.Epoch, in.Mark)
+	s.Epoch = max(s.Epoch, mark)
 	s.Ceiling = max(s.Ceiling, s.Epoch)
 	t.dropReason(s, "epoch_regression", "adopted: "+in.Note)
 	t.addReason(s, "adopted", "adopted after an older database was restored; what happened since that copy is not known", "sessiondock quarantine lift "+string(s.Name)+" --note TEXT")

@@ -20,7 +20,7 @@ func (t *tx) hello(in Hello) *Error {
 	if s == nil || s.Removed {
 		return noSlot(in.Slot)
 	}
-	t.setLink(s.Name, LinkState{Nonce: in.Nonce, Instance: in.Instance})
+	t.setLink(s.Name, LinkState{Nonce: in.Nonce, Instance: in.Instance, Mark: in.Mark})
 	t.log("hello", s, "", "", fmt.Sprintf("extension instance %s, mark %d", clip(string(in.Instance), 40), in.Mark))
 	if in.Mark > s.Ceiling || in.MarkSeq > t.s.Seq {
 		t.addReason(s, "epoch_regression",

@@ -67,6 +67,7 @@ type LinkState struct {
 	Nonce    Nonce
 	Instance InstanceID // empty until its hello was accepted
 	Granted  Epoch      // the epoch whose grant the extension confirmed
+	Mark     Epoch      // the high-water mark that its hello told
 }
 
 // Up says whether the extension has said hello on this link.

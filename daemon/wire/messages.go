@@ -114,6 +114,7 @@ type Fence struct {
 	Epoch      core.Epoch  `json:"epoch"`
 	Seq        int64       `json:"seq"`
 	Person     bool        `json:"person"`         // a person holds under this epoch
+	FromPerson bool        `json:"from_person"`    // a person held until now: drain the active tab of every window too
 	Hold       core.HoldID `json:"hold,omitempty"` // the hold that this fence answers: clear it
 	DeadlineMs int64       `json:"deadline_ms"`    // for the drain
 	WatchMs    int64       `json:"watch_ms"`
@@ -132,7 +133,9 @@ type Fenced struct {
 }
 
 // Drained ends the drain of Fence (X to D). Documents says how each affected one
-// came to rest.
+// came to rest. Actions is every report of an older epoch not yet forgotten: an
+// action that was sent and is not among them was never dispatched by this
+// instance.
 type Drained struct {
 	Nonce     core.Nonce     `json:"nonce"`
 	Epoch     core.Epoch     `json:"epoch"`
@@ -171,7 +174,11 @@ type ActionReport struct {
 	Document   core.DocumentID `json:"document"`
 	Script     bool            `json:"script"` // the agent's own script ran in the main world
 	// How its document came to rest after its last effect, as in Document.How.
-	How       string          `json:"how" enum:"barrier,ended,lost,open"`
+	How string `json:"how" enum:"barrier,ended,lost,open"`
+	// HowRule says what a barrier rests on: barrier_in_document, or
+	// navigated_by_document (the last input was answered while the document was
+	// current, and the document itself asked for the navigation that replaced it).
+	HowRule   string          `json:"how_rule,omitempty"`
 	Requests  []RequestReport `json:"requests"`
 	More      int             `json:"more"` // requests beyond MaxEvidence, counted only
 	Downloads []string        `json:"downloads"`

@@ -77,3 +77,10 @@ func Verb(name string) (VerbInfo, bool) {
 	}
 	return VerbInfo{}, false
 }
+
+// Asked is an admitted action's payload on its way from the API to the host's link.
+// It is kept in memory only: it may hold what is typed into a page.
+type Asked struct {
+	Act       Act
+	UploadDir string
+}

@@ -164,6 +164,12 @@ export interface ActionReport {
   script: boolean;
   /** How its document came to rest after its last effect, as in Document.How. */
   how: '`barrier`' | '`ended`' | '`lost`' | '`open`';
+  /**
+   * HowRule says what a barrier rests on: barrier_in_document, or navigated_by_document
+   * (the last input was answered while the document was current, and the document itself
+   * asked for the navigation that replaced it).
+   */
+  how_rule?: string;
   requests: RequestReport[] | null;
   /** requests beyond MaxEvidence, counted only */
   more: number;

@@ -59,6 +59,7 @@ const STRUCTS = Object.freeze({
     document: { kind: 'string' },
     script: { kind: 'bool' },
     how: { kind: 'string', enum: ['barrier', 'ended', 'lost', 'open'] },
+    how_rule: { kind: 'string', optional: true },
     requests: { kind: 'array', nullable: true, element: { kind: 'object', struct: 'RequestReport' } },
     more: { kind: 'int' },
     downloads: { kind: 'array', nullable: true, element: { kind: 'string' } },

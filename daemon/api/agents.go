@@ -1,0 +1,312 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/engine"
+	"sessiondock.dev/sessiondock/daemon/wire"
+)
+
+func (d *door) agentRoutes(mux *http.ServeMux) {
+	route(mux, "GET /v1/healthz", func(*http.Request) (any, *core.Error) { return d.Health, nil })
+	route(mux, "POST /v1/leases", d.acquire)
+	route(mux, "GET /v1/leases/{lease}", d.lease)
+	route(mux, "POST /v1/leases/{lease}/renew", d.renew)
+	route(mux, "POST /v1/leases/{lease}/release", d.release)
+	route(mux, "POST /v1/leases/{lease}/resume", d.resume)
+	route(mux, "POST /v1/leases/{lease}/actions", d.act)
+	route(mux, "GET /v1/leases/{lease}/actions/{id}", d.lookUp)
+}
+
+func (d *door) reply(l *core.Lease, capability string) wire.LeaseReply {
+	var now core.Now
+	var epoch core.Epoch
+	d.Engine.View(func(s *core.State, n core.Now) {
+		now, epoch = n, l.Epoch
+		if v := s.Leases[l.ID]; v != nil {
+			l, epoch = v, v.Epoch
+		}
+	})
+	return wire.LeaseReply{
+		Lease: l.ID, Slot: l.Slot, Binding: l.Binding, Agent: l.Agent, Task: l.Task, State: l.State, Epoch: epoch,
+		Capability: capability, ExpiresInMs: l.Expires.LeftMs(now), MaxLifetimeMs: l.MaxUntil.LeftMs(now),
+		UploadDir: d.uploadDir(l), Why: l.Why,
+	}
+}
+
+func (d *door) acquire(r *http.Request) (any, *core.Error) {
+	q, _, err := body[wire.AcquireRequest](r)
+	if err != nil {
+		return nil, err
+	}
+	if len(q.Keys) > 0 {
+		return nil, core.Refuse(core.CodeInvalid, "a lease cannot ask for keys of its own yet", "declare them with the binding: sessiondock bind NAME --key KEY")
+	}
+	capability, hash := engine.NewSecret()
+	in := core.Acquire{
+		Lease: core.LeaseID(engine.NewID()), Token: bearer(r), CapHash: hash, RequestID: q.RequestID,
+		Binding: q.Binding, Agent: q.Agent, Task: q.Task, ForMs: q.ForMs, WaitMs: q.WaitMs,
+		Person: d.person && r.Header.Get("Authorization") == "", By: d.by(""),
+	}
+	res := d.Engine.Submit(r.Context(), in)
+	if res.Refusal != nil {
+		return nil, res.Refusal
+	}
+	l := res.Lease
+	if err := d.await(r.Context(), l, time.Duration(q.WaitMs)*time.Millisecond); err != nil {
+		if r.Context().Err() != nil {
+			// Nobody is there to read the answer. The daemon's own life bounds this.
+			d.Engine.Enqueue(core.CancelWait{Lease: l.ID, Why: "its client went away"})
+		}
+		return nil, err
+	}
+	if err := os.MkdirAll(d.uploadDir(l), 0o700); err != nil {
+		d.Log.Error("upload directory", "lease", l.ID, "err", err)
+	}
+	return d.reply(l, capability), nil
+}
+
+// await waits for a lease's grant and then for its browser.
+func (d *door) await(ctx context.Context, l *core.Lease, wait time.Duration) *core.Error {
+	see := func(s *core.State) core.LeaseState { return s.Leases[l.ID].State }
+	if !d.Engine.Wait(ctx, l.Slot, wait+time.Second, func(s *core.State, _ core.Now) bool { return see(s) != core.LeaseWaiting }) {
+		d.Engine.Enqueue(core.CancelWait{Lease: l.ID, Why: "its wait ended"})
+	}
+	ready := d.Engine.Wait(ctx, l.Slot, launchWait, func(s *core.State, _ core.Now) bool {
+		v := s.Leases[l.ID]
+		holds := v.State == core.LeaseGranted || v.State == core.LeaseActive
+		return v.State != core.LeaseWaiting && (!holds || s.Links[l.Slot].Granted == v.Epoch)
+	})
+	var v *core.Lease
+	var why *core.Error
+	d.Engine.View(func(s *core.State, now core.Now) {
+		v = s.Leases[l.ID]
+		why = core.WhyNot(s, now, l.Slot, l.Agent)
+	})
+	switch {
+	case v.State == core.LeaseEnded && why != nil:
+		return why
+	case v.State == core.LeaseEnded:
+		return core.Refuse(core.CodeDeadline, "the lease was not granted: "+v.Why, "ask again with a longer wait")
+	case v.State == core.LeaseSuspended, v.State == core.LeaseInterrupted:
+		return core.Refuse(core.CodeUnavailable, fmt.Sprintf("slot %s could not be used: %s", v.Slot, v.Why), "look at it: sessiondock status "+string(v.Slot)).With("lease", v.ID)
+	case !ready:
+		return core.Refuse(core.CodeUnavailable, fmt.Sprintf("the browser of slot %s was not ready in time", v.Slot), "look at it: sessiondock status "+string(v.Slot)).With("lease", v.ID)
+	}
+	return nil
+}
+
+func (d *door) by(surface string) string {
+	switch {
+	case !d.person:
+		return "agent"
+	case surface == "":
+		return "human:cli"
+	}
+	return "human:" + surface
+}
+
+func leaseID(r *http.Request) core.LeaseID { return core.LeaseID(r.PathValue("lease")) }
+
+func (d *door) lease(r *http.Request) (any, *core.Error) {
+	if d.person && bearer(r) == "" {
+		var l *core.Lease
+		d.Engine.View(func(s *core.State, _ core.Now) { l = s.Leases[leaseID(r)] })
+		if l == nil {
+			return nil, core.Refuse(core.CodeNotFound, "there is no such lease", "sessiondock lease list")
+		}
+		return d.reply(l, ""), nil
+	}
+	return d.leaseVerb(r, core.Claim{Lease: leaseID(r), Cap: bearer(r)})
+}
+
+func (d *door) leaseVerb(r *http.Request, in core.Input) (any, *core.Error) {
+	res := d.Engine.Submit(r.Context(), in)
+	if res.Refusal != nil {
+		return nil, res.Refusal
+	}
+	return d.reply(res.Lease, ""), nil
+}
+
+func (d *door) renew(r *http.Request) (any, *core.Error) {
+	q, _, err := body[wire.RenewRequest](r)
+	if err != nil {
+		return nil, err
+	}
+	return d.leaseVerb(r, core.Renew{Lease: leaseID(r), Cap: bearer(r), ForMs: q.ForMs})
+}
+
+func (d *door) release(r *http.Request) (any, *core.Error) {
+	if _, _, err := body[struct{}](r); err != nil {
+		return nil, err
+	}
+	return d.leaseVerb(r, core.Release{Lease: leaseID(r), Cap: bearer(r)})
+}
+
+// resume waits, as long as the client gives it, for what stands against the resume
+// to pass by itself.
+func (d *door) resume(r *http.Request) (any, *core.Error) {
+	q, _, err := body[wire.ResumeRequest](r)
+	if err != nil {
+		return nil, err
+	}
+	if q.WaitMs < 0 || q.WaitMs > core.MaxWaitMs {
+		return nil, core.Refuse(core.CodeInvalid, "wait_ms is out of range", "0 to one day")
+	}
+	until := time.Now().Add(time.Duration(q.WaitMs) * time.Millisecond)
+	in := core.Resume{Lease: leaseID(r), Cap: bearer(r)}
+	for {
+		var slot core.SlotName
+		d.Engine.View(func(s *core.State, _ core.Now) {
+			if l := s.Leases[in.Lease]; l != nil {
+				slot = l.Slot
+			}
+		})
+		changed := d.Engine.Changed(slot)
+		res := d.Engine.Submit(r.Context(), in)
+		if res.Refusal == nil {
+			if err := d.await(r.Context(), res.Lease, 0); err != nil {
+				return nil, err
+			}
+			return d.reply(res.Lease, ""), nil
+		}
+		left := time.Until(until)
+		if res.Refusal.Code.Info().Retry != core.RetrySame || left <= 0 {
+			return nil, res.Refusal
+		}
+		select {
+		case <-changed:
+		case <-time.After(left):
+			return nil, res.Refusal
+		case <-r.Context().Done():
+			return nil, res.Refusal
+		}
+	}
+}
+
+func (d *door) act(r *http.Request) (any, *core.Error) {
+	q, raw, err := body[wire.ActRequest](r)
+	if err != nil {
+		return nil, err
+	}
+	if q.Epoch == nil {
+		return nil, core.Refuse(core.CodeInvalid, "epoch is missing", "use the epoch that came with the lease")
+	}
+	if err := checkEpoch(q.Epoch); err != nil {
+		return nil, err
+	}
+	info, err := wire.CheckAct(q.Act)
+	if err != nil {
+		return nil, err
+	}
+	if q.DeadlineMs < 0 || q.DeadlineMs > wire.MaxActionDeadline.Milliseconds() {
+		return nil, core.Refuse(core.CodeInvalid, "deadline_ms is out of range", "1 to 600000")
+	}
+	if q.DeadlineMs == 0 {
+		q.DeadlineMs = wire.ActionDeadline.Milliseconds()
+	}
+	in := core.Act{
+		Action: core.ActionID(engine.NewID()), Lease: leaseID(r), Cap: bearer(r), ID: q.ID, Epoch: *q.Epoch,
+		Verb: q.Verb, Class: core.Read, Summary: summary(q.Act), BodyHash: d.bodyHash(raw),
+		NeedsDoc: info.Doc, Beside: q.Verb == "dialog", URL: q.URL, DeadlineMs: q.DeadlineMs,
+	}
+	if info.Write && !(q.Verb == "tabs" && (q.Op == "" || q.Op == "list")) {
+		in.Class = core.Write
+	}
+	if q.Expect != nil {
+		in.Expect = *q.Expect
+	}
+	payload := wire.Asked{Act: q.Act}
+	d.Engine.View(func(s *core.State, _ core.Now) {
+		if l := s.Leases[in.Lease]; l != nil {
+			payload.UploadDir = d.uploadDir(l)
+		}
+	})
+	res := d.Engine.Act(r.Context(), in, payload)
+	if res.Refusal != nil {
+		return nil, res.Refusal
+	}
+	return d.settled(r.Context(), res.Action, time.Duration(q.DeadlineMs)*time.Millisecond), nil
+}
+
+// settled waits for the host's last word on an action, or for the end of its epoch,
+// or for its deadline, and returns what is known then. None of the three is turned
+// into another.
+func (d *door) settled(ctx context.Context, a *core.Action, wait time.Duration) core.Record {
+	d.Engine.Wait(ctx, a.Slot, wait+250*time.Millisecond, func(s *core.State, _ core.Now) bool {
+		a = s.Actions[a.Action]
+		return a.Host != "" || a.Over
+	})
+	return d.record(a)
+}
+
+// record is an action as its own lease may see it: with what it saw, as long as its
+// epoch is in force.
+func (d *door) record(a *core.Action) core.Record {
+	rec := a.Record
+	rec.Result = d.Engine.Result(a)
+	if a.Over && rec.Error == nil && rec.Authority == core.Admitted && a.Host != "finished" {
+		rec.Error = core.Refuse(core.CodeFenced, fmt.Sprintf("epoch %d ended before the action was done", a.Epoch), "look it up by its id; do not send it again")
+	}
+	return rec
+}
+
+func (d *door) lookUp(r *http.Request) (any, *core.Error) {
+	res := d.Engine.Submit(r.Context(), core.Claim{Lease: leaseID(r), Cap: bearer(r)})
+	if res.Refusal != nil {
+		return nil, res.Refusal
+	}
+	var a *core.Action
+	d.Engine.View(func(s *core.State, _ core.Now) {
+		a = s.ActionByClient(res.Lease.Binding, core.ClientID(r.PathValue("id")))
+	})
+	if a == nil || a.Agent != res.Lease.Agent {
+		return nil, core.Refuse(core.CodeNotFound, "this lease has no action with this id", "it was never admitted")
+	}
+	if a.Lease != res.Lease.ID {
+		rec := a.Record
+		rec.Result = nil
+		return rec, nil
+	}
+	return d.record(a), nil
+}
+
+// summary names an action for people and the journal. It never holds what is typed,
+// nor a query, which may carry a secret.
+func summary(a wire.Act) string {
+	target := ""
+	switch {
+	case a.Selector != "":
+		target = a.Selector
+	case a.Ref != "":
+		target = a.Ref
+	case a.Text != "":
+		target = fmt.Sprintf("%q", a.Text)
+	case a.Role != "":
+		target = strings.TrimSpace(a.Role + " " + a.Name)
+	}
+	switch a.Verb {
+	case "navigate":
+		if u, err := url.Parse(a.URL); err == nil {
+			u.RawQuery, u.Fragment, u.User = "", "", nil
+			target = u.String()
+		}
+	case "evaluate":
+		target = fmt.Sprintf("a script of %d characters", len(a.Expression))
+	case "cdp":
+		target = a.Method
+	case "tabs":
+		target = a.Op
+	}
+	if len(target) > 120 {
+		target = strings.ToValidUTF8(target[:120], "") + "…"
+	}
+	return strings.TrimSpace(a.Verb + " " + target)
+}

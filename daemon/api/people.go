@@ -1,0 +1,442 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/engine"
+	"sessiondock.dev/sessiondock/daemon/wire"
+)
+
+func (d *door) personRoutes(mux *http.ServeMux) {
+	route(mux, "GET /v1/slots", d.slots)
+	route(mux, "POST /v1/slots", d.createSlot)
+	route(mux, "GET /v1/slots/{slot}", d.slot)
+	route(mux, "DELETE /v1/slots/{slot}", d.removeSlot)
+	route(mux, "GET /v1/slots/{slot}/status", d.status)
+	route(mux, "GET /v1/slots/{slot}/actions", d.actions)
+	route(mux, "POST /v1/slots/{slot}/takeover", d.change(d.takeover))
+	route(mux, "POST /v1/slots/{slot}/handback", d.change(d.handback))
+	route(mux, "POST /v1/slots/{slot}/start", d.change(d.start))
+	route(mux, "POST /v1/slots/{slot}/stop", d.change(d.stop))
+	route(mux, "POST /v1/slots/{slot}/stop-page", d.change(d.stopPage))
+	route(mux, "POST /v1/slots/{slot}/adopt", d.change(d.adopt))
+	route(mux, "POST /v1/slots/{slot}/quarantine/lift", d.change(d.lift))
+	route(mux, "GET /v1/bindings", d.bindings)
+	route(mux, "POST /v1/bindings", d.bind)
+	route(mux, "GET /v1/bindings/{binding}", d.binding)
+	route(mux, "DELETE /v1/bindings/{binding}", d.removeBinding)
+	route(mux, "POST /v1/bindings/{binding}/delegate", d.delegate)
+	route(mux, "GET /v1/leases", d.leases)
+	route(mux, "POST /v1/leases/{lease}/revoke", d.revoke)
+	route(mux, "GET /v1/actions/{action}", d.action)
+	route(mux, "POST /v1/actions/{action}/resolve", d.resolve)
+	route(mux, "GET /v1/quarantine", d.quarantine)
+	mux.HandleFunc("GET /v1/events", d.events)
+}
+
+func slotName(r *http.Request) core.SlotName { return core.SlotName(r.PathValue("slot")) }
+
+func noSlot(name core.SlotName) *core.Error {
+	return core.Refuse(core.CodeNotFound, fmt.Sprintf("there is no slot %q", name), "sessiondock slot list")
+}
+
+func (d *door) info(name core.SlotName) (wire.SlotInfo, *core.Error) {
+	var info wire.SlotInfo
+	found := false
+	d.Engine.View(func(s *core.State, now core.Now) {
+		if v, ok := s.Slots[name]; ok && !v.Removed {
+			info, found = wire.SlotInfo{Slot: name, Display: v.Display, Status: *core.StatusOf(s, now, name)}, true
+		}
+	})
+	if !found {
+		return info, noSlot(name)
+	}
+	return info, nil
+}
+
+// each lists what pick makes of every slot that is there, by name.
+func each[T any](d *door, pick func(*core.State, core.Now, *core.Slot) (T, bool)) []T {
+	out := []T{}
+	d.Engine.View(func(s *core.State, now core.Now) {
+		names := make([]core.SlotName, 0, len(s.Slots))
+		for n, v := range s.Slots {
+			if !v.Removed {
+				names = append(names, n)
+			}
+		}
+		slices.Sort(names)
+		for _, n := range names {
+			if v, ok := pick(s, now, s.Slots[n]); ok {
+				out = append(out, v)
+			}
+		}
+	})
+	return out
+}
+
+func (d *door) slots(*http.Request) (any, *core.Error) {
+	return each(d, func(s *core.State, now core.Now, v *core.Slot) (wire.SlotInfo, bool) {
+		return wire.SlotInfo{Slot: v.Name, Display: v.Display, Status: *core.StatusOf(s, now, v.Name)}, true
+	}), nil
+}
+
+func (d *door) quarantine(*http.Request) (any, *core.Error) {
+	return each(d, func(s *core.State, now core.Now, v *core.Slot) (*core.Status, bool) {
+		st := core.StatusOf(s, now, v.Name)
+		return st, len(st.Quarantine) > 0
+	}), nil
+}
+
+func (d *door) createSlot(r *http.Request) (any, *core.Error) {
+	q, _, err := body[wire.SlotRequest](r)
+	if err != nil {
+		return nil, err
+	}
+	if res := d.Engine.Submit(r.Context(), core.CreateSlot{Name: q.Slot, Display: q.Display, By: d.by("")}); res.Refusal != nil {
+		return nil, res.Refusal
+	}
+	return d.info(q.Slot)
+}
+
+func (d *door) slot(r *http.Request) (any, *core.Error) { return d.info(slotName(r)) }
+
+func (d *door) removeSlot(r *http.Request) (any, *core.Error) {
+	res := d.Engine.Submit(r.Context(), core.RemoveSlot{Name: slotName(r), By: d.by("")})
+	if res.Refusal != nil {
+		return nil, res.Refusal
+	}
+	return struct{}{}, nil
+}
+
+func (d *door) status(r *http.Request) (any, *core.Error) {
+	info, err := d.info(slotName(r))
+	return info.Status, err
+}
+
+func (d *door) actions(r *http.Request) (any, *core.Error) {
+	name := slotName(r)
+	if _, err := d.info(name); err != nil {
+		return nil, err
+	}
+	open := r.URL.Query().Get("open") == "1"
+	out := []core.Record{}
+	d.Engine.View(func(s *core.State, _ core.Now) {
+		for _, a := range s.Actions {
+			if a.Slot == name && !(open && a.Closed) {
+				out = append(out, a.Record)
+			}
+		}
+	})
+	slices.SortFunc(out, func(a, b core.Record) int { return compare(a.Action, b.Action) })
+	return out, nil
+}
+
+func compare[T ~string](a, b T) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// change reads a person's verb on a slot, lets f do it and answers with the status
+// after it.
+func (d *door) change(f func(*http.Request, core.SlotName, wire.ChangeRequest, string) *core.Error) func(*http.Request) (any, *core.Error) {
+	return func(r *http.Request) (any, *core.Error) {
+		q, _, err := body[wire.ChangeRequest](r)
+		if err != nil {
+			return nil, err
+		}
+		if err := checkEpoch(q.IfEpoch); err != nil {
+			return nil, err
+		}
+		if q.By == "" {
+			q.By = "cli"
+		}
+		if err := core.CheckName("surface", q.By); err != nil {
+			return nil, err
+		}
+		name := slotName(r)
+		if _, err := d.info(name); err != nil {
+			return nil, err
+		}
+		if err := f(r, name, q, d.by(q.By)); err != nil {
+			return nil, err
+		}
+		return d.Engine.Status(name), nil
+	}
+}
+
+// takeover answers when the extension has acknowledged the fence, or when it is
+// known that it has not.
+func (d *door) takeover(r *http.Request, slot core.SlotName, q wire.ChangeRequest, by string) *core.Error {
+	res := d.Engine.Takeover(r.Context(), core.Takeover{
+		Slot: slot, Surface: q.By, IfEpoch: q.IfEpoch, FromPerson: q.FromPerson, By: by,
+	})
+	if res.Refusal != nil {
+		return res.Refusal
+	}
+	d.Engine.Wait(r.Context(), slot, wire.FenceAck+500*time.Millisecond, func(s *core.State, _ core.Now) bool {
+		return s.Slots[slot].Fence.State != "pending"
+	})
+	if q.StopPage {
+		return d.Engine.Submit(r.Context(), core.StopPage{Slot: slot, By: by}).Refusal
+	}
+	if q.StopNow {
+		return d.end(r.Context(), core.StopSlot{Slot: slot, Now: true, By: by})
+	}
+	return nil
+}
+
+func (d *door) handback(r *http.Request, slot core.SlotName, q wire.ChangeRequest, by string) *core.Error {
+	return d.Engine.Submit(r.Context(), core.Handback{Slot: slot, To: q.To, IfEpoch: q.IfEpoch, Confirm: q.Confirm, By: by}).Refusal
+}
+
+// start answers when the browser's extension is connected.
+func (d *door) start(r *http.Request, slot core.SlotName, _ wire.ChangeRequest, by string) *core.Error {
+	if res := d.Engine.Submit(r.Context(), core.StartSlot{Slot: slot, By: by}); res.Refusal != nil {
+		return res.Refusal
+	}
+	var l *core.Launch
+	up := false
+	d.Engine.Wait(r.Context(), slot, launchWait, func(s *core.State, _ core.Now) bool {
+		l, up = s.Slots[slot].Launch, s.Links[slot].Up() && s.Slots[slot].Fence.State == "drained"
+		return up || l != nil && l.EndedMs != 0 && !l.Live() && l.How != ""
+	})
+	switch {
+	case up:
+		return nil
+	case l != nil && !l.Live():
+		return core.Refuse(core.CodeUnavailable, "the browser did not stay: "+l.How, "look at its log in the slot's directory")
+	}
+	return core.Refuse(core.CodeUnavailable, "the browser's extension did not connect in time", "sessiondock status "+string(slot))
+}
+
+func (d *door) stop(r *http.Request, slot core.SlotName, q wire.ChangeRequest, by string) *core.Error {
+	return d.end(r.Context(), core.StopSlot{Slot: slot, Now: q.StopNow, IfEpoch: q.IfEpoch, By: by})
+}
+
+// end stops a launch and answers when its end is verified, or known not to be.
+func (d *door) end(ctx context.Context, in core.StopSlot) *core.Error {
+	if res := d.Engine.Submit(ctx, in); res.Refusal != nil {
+		return res.Refusal
+	}
+	d.Engine.Wait(ctx, in.Slot, launchWait, func(s *core.State, _ core.Now) bool {
+		l := s.Slots[in.Slot].Launch
+		return l == nil || l.State == "ended" || l.State == "unknown"
+	})
+	return nil
+}
+
+func (d *door) stopPage(r *http.Request, slot core.SlotName, q wire.ChangeRequest, by string) *core.Error {
+	return d.Engine.Submit(r.Context(), core.StopPage{Slot: slot, IfEpoch: q.IfEpoch, By: by}).Refusal
+}
+
+func (d *door) adopt(r *http.Request, slot core.SlotName, q wire.ChangeRequest, by string) *core.Error {
+	return d.Engine.Submit(r.Context(), core.Adopt{Slot: slot, Note: q.Note, By: by}).Refusal
+}
+
+func (d *door) lift(r *http.Request, slot core.SlotName, q wire.ChangeRequest, by string) *core.Error {
+	return d.Engine.Submit(r.Context(), core.Lift{Slot: slot, Note: q.Note, IfEpoch: q.IfEpoch, By: by}).Refusal
+}
+
+func (d *door) bindings(*http.Request) (any, *core.Error) {
+	out := []core.Binding{}
+	d.Engine.View(func(s *core.State, _ core.Now) {
+		for _, b := range s.Bindings {
+			if !b.Removed {
+				out = append(out, *b)
+			}
+		}
+	})
+	slices.SortFunc(out, func(a, b core.Binding) int { return compare(a.Name, b.Name) })
+	return out, nil
+}
+
+func (d *door) findBinding(name core.BindingName) (any, *core.Error) {
+	var b *core.Binding
+	d.Engine.View(func(s *core.State, _ core.Now) { b = s.Bindings[name] })
+	if b == nil || b.Removed {
+		return nil, core.Refuse(core.CodeNotFound, fmt.Sprintf("there is no binding %q", name), "sessiondock binding list")
+	}
+	return b, nil
+}
+
+func (d *door) bind(r *http.Request) (any, *core.Error) {
+	q, _, err := body[wire.BindingRequest](r)
+	if err != nil {
+		return nil, err
+	}
+	if res := d.Engine.Submit(r.Context(), core.Bind{Spec: q.BindingSpec, By: d.by("")}); res.Refusal != nil {
+		return nil, res.Refusal
+	}
+	return d.findBinding(q.Name)
+}
+
+func (d *door) binding(r *http.Request) (any, *core.Error) {
+	return d.findBinding(core.BindingName(r.PathValue("binding")))
+}
+
+func (d *door) removeBinding(r *http.Request) (any, *core.Error) {
+	res := d.Engine.Submit(r.Context(), core.RemoveBinding{Name: core.BindingName(r.PathValue("binding")), By: d.by("")})
+	if res.Refusal != nil {
+		return nil, res.Refusal
+	}
+	return struct{}{}, nil
+}
+
+func (d *door) delegate(r *http.Request) (any, *core.Error) {
+	q, _, err := body[wire.DelegateRequest](r)
+	if err != nil {
+		return nil, err
+	}
+	token, hash := engine.NewSecret()
+	in := core.Delegate{
+		ID: core.DelegationID(engine.NewID()), Hash: hash, Binding: core.BindingName(r.PathValue("binding")),
+		Agent: q.To, ForMs: q.ForMs, By: d.by(""),
+	}
+	if res := d.Engine.Submit(r.Context(), in); res.Refusal != nil {
+		return nil, res.Refusal
+	}
+	out := wire.DelegateReply{Delegation: in.ID, Binding: in.Binding, Agent: in.Agent, Token: token}
+	d.Engine.View(func(s *core.State, now core.Now) { out.ExpiresInMs = s.Delegations[in.ID].Expires.LeftMs(now) })
+	return out, nil
+}
+
+func (d *door) leases(*http.Request) (any, *core.Error) {
+	live := each(d, func(s *core.State, _ core.Now, v *core.Slot) ([]*core.Lease, bool) { return s.LiveLeases(v.Name), true })
+	out := []wire.LeaseReply{}
+	for _, ls := range live {
+		for _, l := range ls {
+			out = append(out, d.reply(l, ""))
+		}
+	}
+	return out, nil
+}
+
+func (d *door) revoke(r *http.Request) (any, *core.Error) {
+	if _, _, err := body[wire.ChangeRequest](r); err != nil {
+		return nil, err
+	}
+	return d.leaseVerb(r, core.Revoke{Lease: leaseID(r), By: d.by("")})
+}
+
+func (d *door) action(r *http.Request) (any, *core.Error) {
+	var a *core.Action
+	d.Engine.View(func(s *core.State, _ core.Now) { a = s.Actions[core.ActionID(r.PathValue("action"))] })
+	if a == nil {
+		return nil, core.Refuse(core.CodeNotFound, "there is no such action", "sessiondock actions SLOT")
+	}
+	return a.Record, nil
+}
+
+func (d *door) resolve(r *http.Request) (any, *core.Error) {
+	q, _, err := body[wire.ResolveRequest](r)
+	if err != nil {
+		return nil, err
+	}
+	res := d.Engine.Submit(r.Context(), core.Resolve{
+		Action: core.ActionID(r.PathValue("action")), Verdict: q.Verdict, Note: q.Note, By: d.by(q.By),
+	})
+	if res.Refusal != nil {
+		return nil, res.Refusal
+	}
+	return res.Action.Record, nil
+}
+
+// events gives the journal: a list, or with follow=1 a stream that resumes by
+// Last-Event-ID without gap or repeat.
+func (d *door) events(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	after, err := number(q.Get("after"), 0, 1<<62)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	limit, err := number(q.Get("limit"), 1000, 10_000)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	if q.Get("follow") != "1" {
+		rows, e := d.rows(after, int(limit))
+		if e != nil {
+			fail(w, e)
+			return
+		}
+		answer(w, rows)
+		return
+	}
+	if last := r.Header.Get("Last-Event-ID"); last != "" {
+		if after, err = number(last, 0, 1<<62); err != nil {
+			fail(w, err)
+			return
+		}
+	}
+	d.follow(w, r, after)
+}
+
+func number(text string, def, most int64) (int64, *core.Error) {
+	if text == "" {
+		return def, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 || n > most {
+		return 0, core.Refuse(core.CodeInvalid, fmt.Sprintf("%q is not a number from 0 to %d", text, most), "")
+	}
+	return n, nil
+}
+
+func (d *door) rows(after int64, limit int) ([]wire.EventRow, *core.Error) {
+	entries, err := d.Engine.Events(after, limit)
+	if err != nil {
+		return nil, core.Refuse(core.CodeUnavailable, "the journal cannot be read: "+err.Error(), "")
+	}
+	out := make([]wire.EventRow, len(entries))
+	for i, e := range entries {
+		out[i] = wire.EventRow{Seq: e.Seq, AtMs: e.AtMs, Kind: e.Kind, Slot: e.Slot, Epoch: e.Epoch, Principal: e.Principal, Reason: e.Reason}
+	}
+	return out, nil
+}
+
+func (d *door) follow(w http.ResponseWriter, r *http.Request, after int64) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	out := http.NewResponseController(w)
+	for {
+		changed := d.Engine.Changed("")
+		rows, err := d.rows(after, 500)
+		if err != nil {
+			return
+		}
+		for _, row := range rows {
+			data, _ := json.Marshal(row)
+			if _, err := fmt.Fprintf(w, "id: %d\ndata: %s\n\n", row.Seq, data); err != nil {
+				return
+			}
+			after = row.Seq
+		}
+		if out.Flush() != nil {
+			return
+		}
+		if len(rows) > 0 {
+			continue
+		}
+		select {
+		case <-changed:
+		case <-time.After(15 * time.Second):
+			fmt.Fprint(w, ": still here\n\n")
+		case <-r.Context().Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,259 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/engine"
+	"sessiondock.dev/sessiondock/daemon/peer"
+	"sessiondock.dev/sessiondock/daemon/wire"
+)
+
+// maxConns bounds the connections of one door. The doors are counted apart, so that
+// agents cannot close the person's.
+const maxConns = 512
+
+// launchWait is how long a granted lease may wait for its browser, on top of the
+// time that the client gave for the queue.
+const launchWait = 30 * time.Second
+
+// Server serves both doors.
+type Server struct {
+	Engine  *engine.Engine
+	Log     *slog.Logger
+	BodyKey []byte // keys the hashes of request bodies: a body may hold a password
+	DataDir string
+	Health  Health
+}
+
+// Health is the answer of /v1/healthz.
+type Health struct {
+	OK         bool   `json:"ok"`
+	Version    int    `json:"version"`
+	Build      string `json:"build"`
+	PID        int    `json:"pid"`
+	Supervisor string `json:"supervisor"`
+}
+
+// door is one socket's way in.
+type door struct {
+	*Server
+	person bool
+}
+
+// Agents returns the handler of api.sock.
+func (s *Server) Agents() http.Handler { return (&door{Server: s}).handler() }
+
+// People returns the handler of control.sock.
+func (s *Server) People() http.Handler { return (&door{s, true}).handler() }
+
+// Serve serves one door until ctx ends.
+func (s *Server) Serve(ctx context.Context, l *net.UnixListener, h http.Handler) error {
+	srv := &http.Server{
+		Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 16 << 10,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ErrorLog:    slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
+	}
+	stop := context.AfterFunc(ctx, func() { srv.Close() })
+	defer stop()
+	err := srv.Serve(&checked{UnixListener: l, log: s.Log, free: make(chan struct{}, maxConns)})
+	if errors.Is(err, http.ErrServerClosed) || ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// checked accepts connections of the daemon's own uid only.
+type checked struct {
+	*net.UnixListener
+	log  *slog.Logger
+	free chan struct{}
+}
+
+func (c *checked) Accept() (net.Conn, error) {
+	for {
+		conn, err := c.AcceptUnix()
+		if err != nil {
+			return nil, err
+		}
+		cred, err := peer.FromConn(conn)
+		if err != nil {
+			conn.Close()
+			continue
+		}
+		cred.Close()
+		if refusal := peer.SameUID(cred); refusal != nil {
+			c.log.Warn("connection refused", "uid", cred.UID)
+			conn.Close()
+			continue
+		}
+		select {
+		case c.free <- struct{}{}:
+			return &counted{UnixConn: conn, free: c.free}, nil
+		default:
+			conn.Close()
+		}
+	}
+}
+
+type counted struct {
+	*net.UnixConn
+	free chan struct{}
+	once bool
+}
+
+func (c *counted) Close() error {
+	if !c.once {
+		c.once = true
+		<-c.free
+	}
+	return c.UnixConn.Close()
+}
+
+// handler routes. What a page in a browser would send never gets as far: an Origin,
+// or a Host that is not ours, is refused on every path.
+func (d *door) handler() http.Handler {
+	mux := http.NewServeMux()
+	d.agentRoutes(mux)
+	if d.person {
+		d.personRoutes(mux)
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		hint := "see docs/PROTOCOL.md"
+		if !d.person {
+			hint = "people's verbs are on control.sock"
+		}
+		fail(w, core.Refuse(core.CodeNotFound, fmt.Sprintf("there is no %s %s here", r.Method, r.URL.Path), hint))
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, has := r.Header["Origin"]; has {
+			fail(w, core.Refuse(core.CodeDenied, "requests with an Origin are refused: this API is not for web pages", ""))
+			return
+		}
+		if !slices.Contains([]string{"localhost", "sessiondock", "unix"}, r.Host) {
+			fail(w, core.Refuse(core.CodeDenied, "the Host is not this socket's", "use http://localhost/v1/..."))
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, wire.MaxBody)
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// route registers a handler that returns its answer or a refusal.
+func route(mux *http.ServeMux, pattern string, f func(*http.Request) (any, *core.Error)) {
+	mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		v, err := f(r)
+		if err != nil {
+			fail(w, err)
+			return
+		}
+		answer(w, v)
+	})
+}
+
+func answer(w http.ResponseWriter, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		fail(w, core.Refuse(core.CodeInternal, "the answer cannot be encoded: "+err.Error(), "see the daemon's log"))
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Write(append(body, '\n'))
+}
+
+func fail(w http.ResponseWriter, e *core.Error) {
+	body, _ := json.Marshal(wire.ErrorBody{Error: *e})
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(e.Code.Info().HTTP)
+	w.Write(append(body, '\n'))
+}
+
+// body reads a request's JSON. An unknown member is refused: a misspelt if_epoch
+// must not be ignored.
+func body[T any](r *http.Request) (T, []byte, *core.Error) {
+	var v T
+	raw, err := io.ReadAll(r.Body)
+	if err != nil {
+		var big *http.MaxBytesError
+		if errors.As(err, &big) {
+			return v, nil, core.Refuse(core.CodeLimit, fmt.Sprintf("the body is larger than %d bytes", wire.MaxBody), "send less")
+		}
+		return v, nil, core.Refuse(core.CodeInvalid, "the body cannot be read: "+err.Error(), "send it again, whole")
+	}
+	if len(bytes.TrimSpace(raw)) == 0 {
+		raw = []byte("{}")
+	}
+	if !utf8.Valid(raw) {
+		return v, nil, core.Refuse(core.CodeInvalid, "the body is not valid UTF-8", "encode it as UTF-8")
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&v); err != nil {
+		return v, nil, malformed(err)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return v, nil, core.Refuse(core.CodeInvalid, "the body holds more than one JSON value", "send one object")
+	}
+	return v, raw, nil
+}
+
+func malformed(err error) *core.Error {
+	var typ *json.UnmarshalTypeError
+	var syn *json.SyntaxError
+	switch {
+	case errors.As(err, &typ) && typ.Field != "":
+		return core.Refuse(core.CodeInvalid, fmt.Sprintf("field %s cannot be %s", typ.Field, typ.Value), "see docs/PROTOCOL.md for its type and range").With("field", typ.Field)
+	case errors.As(err, &typ):
+		return core.Refuse(core.CodeInvalid, "the body is not a JSON object", "send one object")
+	case errors.As(err, &syn), errors.Is(err, io.ErrUnexpectedEOF):
+		return core.Refuse(core.CodeInvalid, "the body is not valid JSON: "+err.Error(), "send one JSON object")
+	}
+	text := strings.TrimPrefix(err.Error(), "json: ")
+	if name, ok := strings.CutPrefix(text, "unknown field "); ok {
+		return core.Refuse(core.CodeInvalid, "there is no field "+name, "see docs/PROTOCOL.md for the fields")
+	}
+	return core.Refuse(core.CodeInvalid, text, "see docs/PROTOCOL.md")
+}
+
+// bearer returns the secret of the Authorization header, hashed, or "".
+func bearer(r *http.Request) string {
+	scheme, secret, ok := strings.Cut(r.Header.Get("Authorization"), " ")
+	secret = strings.TrimSpace(secret)
+	if !ok || !strings.EqualFold(scheme, "Bearer") || secret == "" || len(secret) > 256 {
+		return ""
+	}
+	return engine.HashSecret(secret)
+}
+
+func (s *Server) bodyHash(raw []byte) string {
+	m := hmac.New(sha256.New, s.BodyKey)
+	m.Write(raw)
+	return hex.EncodeToString(m.Sum(nil))
+}
+
+func checkEpoch(e *core.Epoch) *core.Error {
+	if e != nil && *e > core.MaxEpoch {
+		return core.Refuse(core.CodeInvalid, "the epoch is above 2^53-1", "use the epoch that came with the lease")
+	}
+	return nil
+}
+
+func (s *Server) uploadDir(l *core.Lease) string {
+	return filepath.Join(s.DataDir, "slots", string(l.Slot), "uploads", string(l.ID))
+}

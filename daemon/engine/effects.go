@@ -1,0 +1,264 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/supervise"
+)
+
+// carry carries one effect out. It is idempotent, and an effect of an epoch that
+// the register has left behind is dropped.
+func (e *Engine) carry(eff core.Effect) {
+	switch eff := eff.(type) {
+	case core.SendWelcome:
+		e.send(eff.Slot, eff, Context{})
+	case core.SendFence:
+		if e.reg.current(eff.Slot, eff.Epoch) {
+			e.send(eff.Slot, eff, Context{})
+		}
+	case core.SendPoke:
+		if e.reg.current(eff.Slot, eff.Epoch) {
+			e.send(eff.Slot, eff, Context{})
+		}
+	case core.SendGrant:
+		if eff.Epoch != 0 && !e.reg.current(eff.Slot, eff.Epoch) {
+			eff.Epoch = 0
+		}
+		e.send(eff.Slot, eff, Context{})
+	case core.SendAction:
+		payload, ok := e.payloads.take(eff.Action)
+		if !ok || !e.reg.current(eff.Slot, eff.Epoch) {
+			return // the drain will show that it was never dispatched
+		}
+		c := Context{Payload: payload}
+		e.View(func(s *core.State, now core.Now) {
+			c.Action = s.Actions[eff.Action]
+			c.LeftMs = c.Action.Deadline.LeftMs(now)
+		})
+		e.send(eff.Slot, eff, c)
+	case core.SendForget:
+		e.send(eff.Slot, eff, Context{})
+	case core.SendStopPage:
+		if e.reg.current(eff.Slot, eff.Epoch) {
+			e.send(eff.Slot, eff, Context{})
+		}
+	case core.StartLaunch:
+		e.group.Go(func() { e.start(eff) })
+	case core.StopLaunch:
+		e.group.Go(func() { e.stop(eff) })
+	}
+}
+
+// send gives an effect to the slot's link, if there is one.
+func (e *Engine) send(slot core.SlotName, eff core.Effect, c Context) {
+	e.linksMu.Lock()
+	l := e.links[slot]
+	e.linksMu.Unlock()
+	if l == nil {
+		return
+	}
+	e.mu.RLock()
+	c.Seq = e.durable
+	e.mu.RUnlock()
+	l.Carry(eff, c)
+}
+
+// Attach makes a link the slot's. A former one is closed first.
+func (e *Engine) Attach(slot core.SlotName, l Link) {
+	e.linksMu.Lock()
+	old := e.links[slot]
+	e.links[slot] = l
+	e.linksMu.Unlock()
+	if old != nil {
+		old.Close("another host of this launch has taken the link")
+		e.Enqueue(core.LinkLost{Slot: slot, Nonce: old.Nonce(), Why: "replaced by a new host"})
+	}
+}
+
+// Detach ends a link that was lost.
+func (e *Engine) Detach(slot core.SlotName, l Link, why string) {
+	e.linksMu.Lock()
+	if e.links[slot] == l {
+		delete(e.links, slot)
+	}
+	e.linksMu.Unlock()
+	e.Enqueue(core.LinkLost{Slot: slot, Nonce: l.Nonce(), Why: why})
+}
+
+func (e *Engine) link(slot core.SlotName) Link {
+	e.linksMu.Lock()
+	defer e.linksMu.Unlock()
+	return e.links[slot]
+}
+
+// Takeover gives a slot to a person: number and fence first, the record after.
+func (e *Engine) Takeover(ctx context.Context, in core.Takeover) core.Result {
+	epoch, again, err := e.reg.takeover(in.Slot, in.Surface, in.Hold, in.IfEpoch, in.FromPerson)
+	if err != nil {
+		return core.Result{Refusal: err}
+	}
+	fence := core.SendFence{Slot: in.Slot, Epoch: epoch, Person: true, Hold: in.Hold, WatchMs: core.DefaultWatchMs}
+	if again {
+		e.send(in.Slot, fence, Context{})
+		return core.Result{Repeat: true}
+	}
+	in.Epoch = epoch
+	// The record goes into the inbox before the fence goes out, so that it is decided
+	// before the extension's answer. With a full inbox the fence does not wait for it.
+	r := request{in, make(chan core.Result, 1)}
+	queued := false
+	select {
+	case e.inbox <- r:
+		queued = true
+	default:
+	}
+	e.send(in.Slot, fence, Context{})
+	if !queued {
+		return e.Submit(ctx, in)
+	}
+	return e.result(ctx, r)
+}
+
+// Act asks for an action and returns once it has been admitted or refused. The
+// payload is kept in memory until it is sent.
+func (e *Engine) Act(ctx context.Context, in core.Act, payload any) core.Result {
+	e.payloads.ask(in.Action, payload)
+	res := e.Submit(ctx, in)
+	if res.Refusal != nil || res.Repeat {
+		e.payloads.take(in.Action)
+	}
+	return res
+}
+
+// Done takes the host's last word on an action. What was seen is kept only while
+// the action's epoch is in force (I10).
+func (e *Engine) Done(in core.Done, result json.RawMessage) {
+	if e.reg.current(in.Slot, in.Epoch) {
+		e.payloads.keep(in.Action, result)
+	}
+	e.Enqueue(in)
+}
+
+// Result returns what an action saw, to be given only to its own lease while its
+// epoch lasts.
+func (e *Engine) Result(a *core.Action) json.RawMessage {
+	if a.Over || !e.reg.current(a.Slot, a.Epoch) {
+		e.payloads.forget([]core.ActionID{a.Action})
+		return nil
+	}
+	return e.payloads.result(a.Action)
+}
+
+// secret draws 256 random bits, hexadecimal.
+func secret() string {
+	var b [32]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
+
+// NewID draws an identifier that sorts by time.
+func NewID() string { return ulid.Make().String() }
+
+// NewSecret draws a secret and its hash.
+func NewSecret() (plain, hash string) {
+	plain = secret()
+	return plain, HashSecret(plain)
+}
+
+// HashSecret is how secrets are kept: they are random, so one SHA-256 is enough.
+func HashSecret(plain string) string {
+	h := sha256.Sum256([]byte(plain))
+	return hex.EncodeToString(h[:])
+}
+
+// start starts a launch: recorded, started, recorded, watched.
+func (e *Engine) start(eff core.StartLaunch) {
+	id := core.LaunchID(NewID())
+	plain, hash := NewSecret()
+	var display string
+	e.View(func(s *core.State, _ core.Now) { display = s.Slots[eff.Slot].Display })
+	res := e.Submit(e.ctx, core.LaunchStarting{Slot: eff.Slot, Generation: eff.Generation, Launch: id, SecretHash: hash, Debug: e.debug})
+	if res.Refusal != nil {
+		return // another start was first
+	}
+	launch := core.Launch{ID: id, Generation: eff.Generation, SecretHash: hash}
+	started, err := e.sup.Start(e.ctx, supervise.Spec{
+		Slot: eff.Slot, Launch: id, Generation: eff.Generation, Secret: plain, Display: display, Debug: e.debug,
+	})
+	if err != nil {
+		e.log.Error("browser did not start", "slot", eff.Slot, "err", err)
+		ended := e.sup.Stop(context.WithoutCancel(e.ctx), eff.Slot, launch, supervise.StopNow)
+		e.ended(eff.Slot, id, supervise.Ended{Verified: ended.Verified, Containment: ended.Containment, How: "it did not start: " + err.Error()})
+		return
+	}
+	launch.KeeperPID, launch.KeeperStart = started.KeeperPID, started.KeeperStart
+	e.Submit(e.ctx, core.LaunchRunning{
+		Slot: eff.Slot, Launch: id, Unit: started.Unit, InvocationID: started.InvocationID,
+		Containment: started.Containment, KeeperPID: started.KeeperPID, KeeperStart: started.KeeperStart,
+	})
+	e.watchLaunch(eff.Slot, launch)
+}
+
+// adopt finds a launch again that a former daemon started.
+func (e *Engine) adopt(slot core.SlotName, l core.Launch) {
+	e.group.Go(func() {
+		if err := e.sup.Adopt(e.ctx, slot, l); err != nil {
+			ended := supervise.Ended{How: err.Error()}
+			if ce, ok := err.(*core.Error); ok && ce.Code == core.CodeNotFound {
+				ended.Verified = true
+			}
+			e.ended(slot, l.ID, ended)
+			return
+		}
+		e.watchLaunch(slot, l)
+	})
+}
+
+// watchLaunch reports a launch's end.
+func (e *Engine) watchLaunch(slot core.SlotName, l core.Launch) {
+	ended := e.sup.Wait(e.ctx, slot, l)
+	if e.ctx.Err() == nil {
+		e.ended(slot, l.ID, ended)
+	}
+}
+
+func (e *Engine) ended(slot core.SlotName, id core.LaunchID, ended supervise.Ended) {
+	e.Submit(e.ctx, core.LaunchEnded{Slot: slot, Launch: id, Verified: ended.Verified, Containment: ended.Containment, How: ended.How})
+	if l := e.link(slot); ended.Verified && l != nil {
+		l.Close("the launch has ended")
+	}
+}
+
+// stop ends a launch. For a clean end the extension first readies the pages, whose
+// beforeunload dialogs would otherwise keep the browser.
+func (e *Engine) stop(eff core.StopLaunch) {
+	var l core.Launch
+	e.View(func(s *core.State, _ core.Now) {
+		if v := s.Slots[eff.Slot].Launch; v != nil {
+			l = *v
+		}
+	})
+	if l.ID != eff.Launch {
+		return // a stale stop
+	}
+	mode := supervise.StopClean
+	if eff.Now {
+		mode = supervise.StopNow
+	} else if link := e.link(eff.Slot); link != nil {
+		select {
+		case <-link.StopPrepare():
+		case <-time.After(time.Second):
+		case <-e.ctx.Done():
+			return
+		}
+	}
+	e.ended(eff.Slot, l.ID, e.sup.Stop(context.WithoutCancel(e.ctx), eff.Slot, l, mode))
+}

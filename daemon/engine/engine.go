@@ -1,0 +1,406 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/supervise"
+)
+
+// Store makes decisions durable. A Commit that answers an error may or may not have
+// happened: the engine then reopens and reads.
+type Store interface {
+	Load() (*core.State, error)
+	Commit(*core.Delta) error
+	Reopen() error
+	Events(after int64, limit int) ([]core.Entry, error)
+}
+
+// Link is the daemon's end of one attested connection to a slot's host. Carry must
+// not block: it queues, and closes the link if the queue is full.
+type Link interface {
+	Nonce() core.Nonce
+	Carry(core.Effect, Context)
+	StopPrepare() <-chan struct{} // closed when the extension is ready for a clean stop
+	Show(*core.Status)            // for the popup
+	Close(reason string)
+}
+
+// Context is what an effect needs besides itself.
+type Context struct {
+	Seq     int64        // of the journal's last durable entry
+	Action  *core.Action // of SendAction
+	Payload any          // of SendAction: what the client asked for
+	LeftMs  int64        // of SendAction: until its deadline
+}
+
+const (
+	maxInbox   = 4096
+	maxBatch   = 256
+	tickEvery  = 100 * time.Millisecond
+	reopenWait = time.Second
+)
+
+// Engine is the one writer of one database.
+type Engine struct {
+	store Store
+	sup   supervise.Supervisor
+	clock Clock
+	log   *slog.Logger
+	debug string // debugging switches of launches, for demonstrations and tests
+
+	inbox chan request
+	reg   register
+
+	mu       sync.RWMutex // guards state, durable and watch
+	state    *core.State
+	durable  int64 // the journal's last committed sequence
+	watch    map[core.SlotName]chan struct{}
+	linksMu  sync.Mutex
+	links    map[core.SlotName]Link
+	payloads payloads
+
+	stopped chan struct{}
+	group   sync.WaitGroup
+	ctx     context.Context
+	cancel  context.CancelFunc
+}
+
+type request struct {
+	in    core.Input
+	reply chan core.Result // buffered; nil if nobody waits
+}
+
+// New loads the state and makes it that of a restarted daemon: every epoch raised,
+// every lease suspended, what was open unknown.
+func New(store Store, sup supervise.Supervisor, clock Clock, log *slog.Logger, debug string) (*Engine, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	e := &Engine{
+		store: store, sup: sup, clock: clock, log: log, debug: debug,
+		inbox: make(chan request, maxInbox), reg: register{slots: map[core.SlotName]*entry{}},
+		watch: map[core.SlotName]chan struct{}{}, links: map[core.SlotName]Link{},
+		payloads: newPayloads(), stopped: make(chan struct{}), ctx: ctx, cancel: cancel,
+	}
+	if err := e.load(); err != nil {
+		cancel()
+		return nil, err
+	}
+	res := core.Step(e.state, e.clock(), nil, core.Restarted{})
+	if err := e.store.Commit(&res.Delta); err != nil {
+		cancel()
+		return nil, err
+	}
+	e.apply(&res.Delta)
+	e.durable = e.state.Seq
+	e.reg.sync(slices.Collect(maps.Values(e.state.Slots)))
+	for _, s := range e.state.Slots {
+		if s.Launch.Live() {
+			e.adopt(s.Name, *s.Launch)
+		}
+	}
+	e.group.Add(2)
+	go e.loop()
+	go e.tick()
+	return e, nil
+}
+
+func (e *Engine) load() error {
+	s, err := e.store.Load()
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.state != nil {
+		s.Links = e.state.Links
+	}
+	e.state, e.durable = s, s.Seq
+	return nil
+}
+
+// Close ends the engine. Browsers go on.
+func (e *Engine) Close() {
+	e.cancel()
+	e.group.Wait()
+}
+
+// Submit lets one input be decided and returns once what was decided is durable.
+func (e *Engine) Submit(ctx context.Context, in core.Input) core.Result {
+	r := request{in, make(chan core.Result, 1)}
+	select {
+	case e.inbox <- r:
+	case <-ctx.Done():
+		return core.Result{Refusal: core.Refuse(core.CodeUnavailable, "the daemon is busy; the request was not looked at", "ask again")}
+	case <-e.ctx.Done():
+		return core.Result{Refusal: core.Refuse(core.CodeUnavailable, "the daemon is ending", "ask again")}
+	}
+	return e.result(ctx, r)
+}
+
+// result waits for the answer to a request that is in the inbox.
+func (e *Engine) result(ctx context.Context, r request) core.Result {
+	select {
+	case res := <-r.reply:
+		return res
+	case <-ctx.Done():
+		return core.Result{Refusal: core.Refuse(core.CodeOutcomeUnknown, "the answer did not come in time; the request may still be carried out", "look before you ask again")}
+	case <-e.stopped:
+		select {
+		case res := <-r.reply:
+			return res
+		default:
+			return core.Result{Refusal: core.Refuse(core.CodeOutcomeUnknown, "the daemon ended before it answered", "look before you ask again")}
+		}
+	}
+}
+
+// Enqueue submits an input whose result nobody waits for, in the order of the calls.
+// It blocks while the inbox is full. A refusal is logged.
+func (e *Engine) Enqueue(in core.Input) {
+	select {
+	case e.inbox <- request{in: in}:
+	case <-e.ctx.Done():
+	}
+}
+
+func (e *Engine) loop() {
+	defer e.group.Done()
+	defer close(e.stopped)
+	for {
+		select {
+		case <-e.ctx.Done():
+			return
+		case r := <-e.inbox:
+			e.batch(r)
+		}
+	}
+}
+
+type decided struct {
+	request
+	res core.Result
+}
+
+// batch decides on what has come in, commits it as one transaction, then carries
+// out the effects and answers.
+func (e *Engine) batch(first request) {
+	var all []decided
+	var delta core.Delta
+	for r, more := first, true; more; {
+		res := e.decide(r.in)
+		delta.Merge(&res.Delta)
+		all = append(all, decided{r, res})
+		if len(all) == maxBatch {
+			break
+		}
+		select {
+		case r = <-e.inbox:
+		default:
+			more = false
+		}
+	}
+	if !delta.Empty() {
+		if err := e.store.Commit(&delta); err != nil {
+			e.uncertain(all, err)
+			return
+		}
+	}
+	e.reg.sync(delta.Slots)
+	e.mu.Lock()
+	e.durable = e.state.Seq
+	e.mu.Unlock()
+	e.announce(all)
+	for _, d := range all {
+		for _, eff := range d.res.Effects {
+			e.carry(eff)
+		}
+		if d.reply != nil {
+			d.reply <- d.res
+		} else if d.res.Refusal != nil {
+			e.log.Info("not accepted", "input", fmt.Sprintf("%T", d.in), "why", d.res.Refusal.Message)
+		}
+	}
+}
+
+// decide steps the state. If a takeover took a number that the step wanted, it is
+// decided again above it.
+func (e *Engine) decide(in core.Input) core.Result {
+	for {
+		floor := e.reg.floor()
+		res := core.Step(e.state, e.clock(), floor, in)
+		if e.reg.claim(e.state.Slots, &res.Delta) {
+			e.apply(&res.Delta)
+			return res
+		}
+	}
+}
+
+func (e *Engine) apply(d *core.Delta) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.state.Apply(d)
+}
+
+// uncertain answers a batch whose commit failed. Whether it is on the disk is not
+// known, so nothing of it is carried out; the database is opened anew and what it
+// says is taken as after a restart.
+func (e *Engine) uncertain(all []decided, err error) {
+	e.log.Error("commit failed", "err", err)
+	for _, d := range all {
+		if d.reply != nil {
+			d.reply <- core.Result{Refusal: core.Refuse(core.CodeUnavailable, "the database could not be written: "+err.Error(),
+				"look at the disk; a takeover works all the same")}
+		}
+	}
+	for e.ctx.Err() == nil {
+		err := e.store.Reopen()
+		if err == nil {
+			err = e.load()
+		}
+		if err == nil {
+			res := core.Step(e.state, e.clock(), e.reg.floor(), core.Restarted{})
+			if err = e.store.Commit(&res.Delta); err == nil {
+				e.apply(&res.Delta)
+				e.mu.Lock()
+				e.durable = e.state.Seq
+				e.mu.Unlock()
+				e.reg.sync(slices.Collect(maps.Values(e.state.Slots)))
+				for _, eff := range res.Effects {
+					e.carry(eff)
+				}
+				e.log.Info("database opened again")
+				return
+			}
+		}
+		e.log.Error("database cannot be opened again", "err", err)
+		e.refuseFor(reopenWait)
+	}
+}
+
+// refuseFor answers requests with unavailable for a while.
+func (e *Engine) refuseFor(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			return
+		case <-e.ctx.Done():
+			return
+		case r := <-e.inbox:
+			if r.reply != nil {
+				r.reply <- core.Result{Refusal: core.Refuse(core.CodeUnavailable, "the database cannot be written", "look at the disk; a takeover works all the same")}
+			}
+		}
+	}
+}
+
+func (e *Engine) tick() {
+	defer e.group.Done()
+	ticker := time.NewTicker(tickEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-e.ctx.Done():
+			return
+		case <-ticker.C:
+			due := false
+			e.View(func(s *core.State, now core.Now) { due = core.Due(s, now) })
+			if due {
+				e.Submit(e.ctx, core.Tick{})
+			}
+		}
+	}
+}
+
+// View reads the state. The function must not keep what it is given beyond its end,
+// except single entities, which never change once applied.
+func (e *Engine) View(read func(s *core.State, now core.Now)) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	read(e.state, e.clock())
+}
+
+// Status tells a slot's three answers, or nil.
+func (e *Engine) Status(slot core.SlotName) *core.Status {
+	var st *core.Status
+	e.View(func(s *core.State, now core.Now) { st = core.StatusOf(s, now, slot) })
+	return st
+}
+
+// Changed returns a channel that is closed at the slot's next change. Take it
+// before looking.
+func (e *Engine) Changed(slot core.SlotName) <-chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c, ok := e.watch[slot]
+	if !ok {
+		c = make(chan struct{})
+		e.watch[slot] = c
+	}
+	return c
+}
+
+// announce wakes those who watch what has changed.
+func (e *Engine) announce(all []decided) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	wake := func(slot core.SlotName) {
+		if c, ok := e.watch[slot]; ok {
+			close(c)
+			delete(e.watch, slot)
+		}
+	}
+	for _, d := range all {
+		for _, s := range d.res.Delta.Slots {
+			wake(s.Name)
+		}
+		for _, l := range d.res.Delta.Leases {
+			wake(l.Slot)
+		}
+		for _, a := range d.res.Delta.Actions {
+			wake(a.Slot)
+		}
+		for name := range d.res.Delta.Links {
+			wake(name)
+		}
+	}
+	if slices.ContainsFunc(all, func(d decided) bool { return len(d.res.Delta.Journal) > 0 }) {
+		wake("") // those who follow the journal
+	}
+}
+
+// Events reads the journal after a sequence number.
+func (e *Engine) Events(after int64, limit int) ([]core.Entry, error) {
+	return e.store.Events(after, limit)
+}
+
+// Wait blocks until ready says so about the state, the slot has not changed for the
+// rest of d, or ctx ends. It returns whether it was ready.
+func (e *Engine) Wait(ctx context.Context, slot core.SlotName, d time.Duration, ready func(*core.State, core.Now) bool) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for {
+		changed := e.Changed(slot)
+		ok := false
+		e.View(func(s *core.State, now core.Now) { ok = ready(s, now) })
+		if ok {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			return false
+		case <-ctx.Done():
+			return false
+		case <-e.ctx.Done():
+			return false
+		}
+	}
+}

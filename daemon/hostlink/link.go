@@ -1,0 +1,348 @@
+package hostlink
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"net"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/engine"
+	"sessiondock.dev/sessiondock/daemon/wire"
+)
+
+const (
+	queueLen   = 512
+	writeWait  = 10 * time.Second
+	showEvery  = 50 * time.Millisecond
+	largeFrame = 4 << 20 // after one of these memory is given back
+)
+
+// link is one attested connection. It is the engine's Link.
+type link struct {
+	s     *Server
+	slot  core.SlotName
+	nonce core.Nonce
+	conn  *net.UnixConn
+	out   chan []byte
+
+	closing sync.Once
+	done    chan struct{}
+	why     string
+
+	stopMu sync.Mutex
+	stop   chan struct{} // closed by stop.ready
+}
+
+func newLink(s *Server, conn *net.UnixConn, slot core.SlotName, nonce core.Nonce) *link {
+	return &link{s: s, slot: slot, nonce: nonce, conn: conn, out: make(chan []byte, queueLen), done: make(chan struct{})}
+}
+
+func (l *link) Nonce() core.Nonce { return l.nonce }
+
+// Close ends the link once.
+func (l *link) Close(reason string) {
+	l.closing.Do(func() {
+		l.why = reason
+		close(l.done)
+		l.conn.Close()
+	})
+}
+
+// run carries the link until it ends and says why it did.
+func (l *link) run(ctx context.Context, r *bufio.Reader) string {
+	var group sync.WaitGroup
+	group.Go(l.write)
+	group.Go(func() { l.show(ctx) })
+	for {
+		body, err := wire.ReadFrame(r, binary.LittleEndian, wire.MaxFrame)
+		if err != nil {
+			l.Close("read: " + err.Error())
+			break
+		}
+		if err := l.take(ctx, body); err != nil {
+			l.Close(err.Error())
+			break
+		}
+		if len(body) > largeFrame {
+			body = nil
+			debug.FreeOSMemory()
+		}
+	}
+	group.Wait()
+	return l.why
+}
+
+func (l *link) write() {
+	for {
+		select {
+		case <-l.done:
+			return
+		case body := <-l.out:
+			l.conn.SetWriteDeadline(time.Now().Add(writeWait))
+			if _, err := l.conn.Write(wire.AppendFrame(make([]byte, 0, len(body)+4), binary.LittleEndian, body)); err != nil {
+				l.Close("write: " + err.Error())
+				return
+			}
+		}
+	}
+}
+
+// post queues a message. A host that does not read is cut off, not waited for.
+func (l *link) post(msg any) {
+	body, err := wire.Marshal(msg)
+	if err != nil {
+		l.s.Log.Error("message cannot be encoded", "err", err)
+		return
+	}
+	select {
+	case l.out <- body:
+	case <-l.done:
+	default:
+		l.Close("the host does not read what it is sent")
+	}
+}
+
+// Carry turns an effect into its message.
+func (l *link) Carry(eff core.Effect, c engine.Context) {
+	switch eff := eff.(type) {
+	case core.SendWelcome:
+		var epoch core.Epoch
+		l.s.Engine.View(func(s *core.State, _ core.Now) { epoch = s.Slots[l.slot].Epoch })
+		l.post(wire.Welcome{Nonce: l.nonce, Epoch: epoch, Seq: c.Seq})
+	case core.SendFence:
+		l.post(wire.Fence{
+			Nonce: l.nonce, Epoch: eff.Epoch, Seq: c.Seq, Person: eff.Person, FromPerson: eff.FromPerson, Hold: eff.Hold,
+			DeadlineMs: core.DrainMs, WatchMs: eff.WatchMs,
+		})
+	case core.SendPoke:
+		l.post(wire.Poke{Nonce: l.nonce})
+	case core.SendGrant:
+		if eff.Nonce != l.nonce {
+			return
+		}
+		l.post(wire.Grant{Nonce: l.nonce, Ask: eff.Ask, Epoch: eff.Epoch, Lease: eff.Lease, TTLMs: eff.TTLMs, Origins: eff.Origins, WatchMs: eff.WatchMs})
+	case core.SendAction:
+		ask := c.Payload.(wire.Asked)
+		l.post(wire.Action{
+			Action: eff.Action, Epoch: eff.Epoch, Class: c.Action.Class, DeadlineMs: c.LeftMs,
+			Expect: c.Action.Expect, UploadDir: ask.UploadDir, Act: ask.Act,
+		})
+	case core.SendForget:
+		l.post(wire.Forget{Nonce: l.nonce, Actions: eff.Actions})
+	case core.SendStopPage:
+		l.post(wire.StopPage{Nonce: l.nonce, Epoch: eff.Epoch, Tabs: tabRefs(eff.Tabs)})
+	}
+}
+
+// StopPrepare asks the extension to ready its pages for a clean stop.
+func (l *link) StopPrepare() <-chan struct{} {
+	l.stopMu.Lock()
+	defer l.stopMu.Unlock()
+	if l.stop == nil {
+		l.stop = make(chan struct{})
+	}
+	l.post(wire.StopPrepare{Nonce: l.nonce})
+	return l.stop
+}
+
+func (l *link) stopReady() {
+	l.stopMu.Lock()
+	defer l.stopMu.Unlock()
+	if l.stop != nil {
+		select {
+		case <-l.stop:
+		default:
+			close(l.stop)
+		}
+	}
+}
+
+// Show gives the popup its state.
+func (l *link) Show(st *core.Status) { l.post(wire.UI{Nonce: l.nonce, Status: st}) }
+
+// show keeps the popup's state fresh: at each change, but not at each of a thousand
+// in a second.
+func (l *link) show(ctx context.Context) {
+	for {
+		changed := l.s.Engine.Changed(l.slot)
+		up := false
+		l.s.Engine.View(func(s *core.State, _ core.Now) {
+			k := s.Links[l.slot]
+			up = k.Nonce == l.nonce && k.Up()
+		})
+		if st := l.s.Engine.Status(l.slot); st != nil && up {
+			l.Show(st)
+		}
+		select {
+		case <-changed:
+		case <-l.done:
+			return
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-time.After(showEvery):
+		case <-l.done:
+			return
+		}
+	}
+}
+
+// take handles one message. An error ends the link: a peer of ours that sends what
+// is not a message is not one to go on with.
+func (l *link) take(ctx context.Context, body []byte) error {
+	t, err := wire.Type(body)
+	if err != nil {
+		return fmt.Errorf("malformed message: %w", err)
+	}
+	handle, ok := handlers[t]
+	if !ok {
+		l.s.Log.Info("unknown message dropped", "slot", l.slot, "type", t)
+		return nil
+	}
+	if err := handle(l, ctx, body); err != nil {
+		return fmt.Errorf("%s: %w", t, err)
+	}
+	return nil
+}
+
+// handlers is the one table of what a host may send.
+var handlers = map[string]func(*link, context.Context, []byte) error{
+	"hello":          on((*link).hello),
+	"fenced":         on((*link).fenced),
+	"drained":        on((*link).drained),
+	"document.ended": on((*link).documentEnded),
+	"report":         on((*link).report),
+	"pull":           on((*link).pull),
+	"granted":        on((*link).granted),
+	"action.done":    on((*link).actionDone),
+	"stop.ready":     on(func(l *link, _ context.Context, _ *wire.StopReady) *core.Error { l.stopReady(); return nil }),
+	"person.hold":    on((*link).personHold),
+	"person.call":    on((*link).personCall),
+}
+
+// on decodes a message for its handler. A refusal by the handler ends the link.
+func on[T any](f func(*link, context.Context, *T) *core.Error) func(*link, context.Context, []byte) error {
+	return func(l *link, ctx context.Context, body []byte) error {
+		m := new(T)
+		if err := json.Unmarshal(body, m); err != nil {
+			return err
+		}
+		if err := f(l, ctx, m); err != nil {
+			return err
+		}
+		return nil
+	}
+}
+
+func (l *link) hello(_ context.Context, m *wire.Hello) *core.Error {
+	if m.Version != wire.Version || m.Build != l.s.ExtensionBuild {
+		e := core.Refuse(core.CodeVersionSkew, fmt.Sprintf("the extension is build %s, the daemon expects %s", m.Build, l.s.ExtensionBuild),
+			"stop the slot and start it again, so that its browser loads the daemon's extension")
+		l.post(wire.HostRefused{Error: *e})
+		time.Sleep(50 * time.Millisecond) // let it be written before the link ends
+		return e
+	}
+	if m.Instance == "" || len(m.Instance) > 128 {
+		return core.Refuse(core.CodeInvalid, "hello without an instance", "")
+	}
+	in := core.Hello{
+		Slot: l.slot, Nonce: m.Nonce, Instance: m.Instance, Mark: m.Mark.Epoch, MarkSeq: m.Mark.Seq,
+		Person: m.Mark.Person, Reports: reports(m.Actions),
+	}
+	if m.Hold != nil {
+		in.Hold = m.Hold.ID
+	}
+	l.s.Engine.Enqueue(in)
+	return nil
+}
+
+func (l *link) fenced(_ context.Context, m *wire.Fenced) *core.Error {
+	l.s.Engine.Enqueue(core.Fenced{Slot: l.slot, Nonce: m.Nonce, Epoch: m.Epoch, Reports: reports(m.Actions), Documents: documents(m.Documents)})
+	return nil
+}
+
+func (l *link) drained(_ context.Context, m *wire.Drained) *core.Error {
+	l.s.Engine.Enqueue(core.Drained{Slot: l.slot, Nonce: m.Nonce, Epoch: m.Epoch, Reports: reports(m.Actions), Documents: openInput(m.Documents)})
+	return nil
+}
+
+func (l *link) documentEnded(_ context.Context, m *wire.DocumentEnded) *core.Error {
+	l.s.Engine.Enqueue(core.DocumentEnded{Slot: l.slot, Nonce: m.Nonce, Document: m.Document, How: m.How})
+	return nil
+}
+
+func (l *link) report(_ context.Context, m *wire.Report) *core.Error {
+	l.s.Engine.Enqueue(core.Reported{Slot: l.slot, Nonce: m.Nonce, Report: report(m.Action)})
+	return nil
+}
+
+func (l *link) pull(_ context.Context, m *wire.Pull) *core.Error {
+	l.s.Engine.Enqueue(core.Pull{Slot: l.slot, Nonce: m.Nonce, Ask: m.Ask})
+	return nil
+}
+
+func (l *link) granted(_ context.Context, m *wire.Granted) *core.Error {
+	l.s.Engine.Enqueue(core.Granted{Slot: l.slot, Nonce: m.Nonce, Epoch: m.Epoch})
+	return nil
+}
+
+func (l *link) actionDone(_ context.Context, m *wire.ActionDone) *core.Error {
+	l.s.Engine.Done(core.Done{
+		Slot: l.slot, Nonce: l.nonce, Action: m.Action, Epoch: m.Epoch, State: m.State,
+		Error: m.Error, Steps: m.Steps, Observed: m.Observed, URL: clipURL(m.URL),
+	}, m.Result)
+	return nil
+}
+
+// personHold and personCall do not wait in the reader: a takeover's record may be
+// slow, and what the extension says meanwhile is needed to settle it.
+
+func (l *link) personHold(ctx context.Context, m *wire.PersonHold) *core.Error {
+	if m.Nonce != l.nonce {
+		return nil
+	}
+	l.s.group.Go(func() {
+		res := l.s.Engine.Takeover(ctx, core.Takeover{Slot: l.slot, Surface: "popup", Hold: m.Hold.ID, By: "human:popup"})
+		if res.Refusal == nil && m.Hold.StopPage {
+			res = l.s.Engine.Submit(ctx, core.StopPage{Slot: l.slot, Tabs: tabs(m.Hold.Tabs), By: "human:popup"})
+		}
+		if res.Refusal != nil {
+			l.s.Log.Warn("takeover", "slot", l.slot, "why", res.Refusal.Message)
+		}
+	})
+	return nil
+}
+
+func (l *link) personCall(ctx context.Context, m *wire.PersonCall) *core.Error {
+	if m.Nonce != l.nonce {
+		return nil
+	}
+	l.s.group.Go(func() {
+		l.post(wire.PersonReply{Nonce: l.nonce, ID: m.ID, Error: l.call(ctx, m)})
+	})
+	return nil
+}
+
+func (l *link) call(ctx context.Context, m *wire.PersonCall) *core.Error {
+	const by = "human:popup"
+	ifEpoch := &m.IfEpoch
+	if m.IfEpoch == 0 {
+		ifEpoch = nil
+	}
+	switch m.Verb {
+	case "handback":
+		return l.s.Engine.Submit(ctx, core.Handback{Slot: l.slot, To: m.To, IfEpoch: ifEpoch, Confirm: m.Confirm, By: by}).Refusal
+	case "stop_page":
+		return l.s.Engine.Submit(ctx, core.StopPage{Slot: l.slot, IfEpoch: ifEpoch, Tabs: tabs(m.Tabs), By: by}).Refusal
+	case "takeover":
+		return l.s.Engine.Takeover(ctx, core.Takeover{Slot: l.slot, Surface: "popup", IfEpoch: ifEpoch, FromPerson: m.From, By: by}).Refusal
+	}
+	return core.Refuse(core.CodeInvalid, fmt.Sprintf("verb %q is not known", m.Verb), "")
+}

@@ -1,0 +1,248 @@
+// Command sessiondockd is the daemon: the sole authority over slots. It holds flags,
+// sockets and wiring; what it decides is decided in package core.
+//
+// As `sessiondockd keeper` it is the small process that holds one launch of a browser
+// and outlives the daemon; the daemon starts it by itself.
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"sync"
+	"syscall"
+
+	"github.com/coreos/go-systemd/v22/activation"
+	sd "github.com/coreos/go-systemd/v22/daemon"
+
+	"sessiondock.dev/sessiondock/daemon/api"
+	"sessiondock.dev/sessiondock/daemon/client"
+	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/engine"
+	"sessiondock.dev/sessiondock/daemon/hostlink"
+	"sessiondock.dev/sessiondock/daemon/peer"
+	"sessiondock.dev/sessiondock/daemon/supervise"
+	"sessiondock.dev/sessiondock/daemon/wire"
+	"sessiondock.dev/sessiondock/extension"
+	"sessiondock.dev/sessiondock/store"
+)
+
+const usage = `usage: sessiondockd [--browser PATH] [--debug pipe|port] [--verbose]
+
+The SessionDock daemon. It serves api.sock (agents), control.sock (people) and
+host.sock (native messaging hosts) under $XDG_RUNTIME_DIR/sessiondock, from systemd
+if that passes them and by itself otherwise. People use it by "sessiondock".
+
+`
+
+// memoryTarget keeps the collector from letting a large page capture linger.
+const memoryTarget = 40 << 20
+
+type options struct {
+	browser string
+	debug   string
+	verbose bool
+}
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == "keeper" {
+		os.Exit(supervise.KeeperMain(os.Args[2:]))
+	}
+	var o options
+	f := flag.NewFlagSet("sessiondockd", flag.ContinueOnError)
+	f.StringVar(&o.browser, "browser", "", "the Chromium to start (default: the first one found in PATH)")
+	f.StringVar(&o.debug, "debug", "", "start browsers with a debugging pipe or port, which is a way round the fence: demonstrations, tests and benchmarks only")
+	f.BoolVar(&o.verbose, "verbose", false, "log more")
+	f.Usage = func() { fmt.Fprint(f.Output(), usage); f.PrintDefaults() }
+	switch err := f.Parse(os.Args[1:]); {
+	case errors.Is(err, flag.ErrHelp):
+		return
+	case err != nil || f.NArg() > 0 || o.debug != "" && o.debug != "pipe" && o.debug != "port":
+		fmt.Fprintln(os.Stderr, "error: unknown option or argument\nhint: sessiondockd --help")
+		os.Exit(core.CodeInvalid.Info().Exit)
+	}
+	if err := run(o); err != nil {
+		var refusal *core.Error
+		if errors.As(err, &refusal) {
+			fmt.Fprintf(os.Stderr, "error: %s\n", refusal.Message)
+			if refusal.Hint != "" {
+				fmt.Fprintf(os.Stderr, "hint: %s\n", refusal.Hint)
+			}
+			os.Exit(refusal.Code.Info().Exit)
+		}
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+func run(o options) error {
+	if os.Geteuid() == 0 {
+		return core.Refuse(core.CodeDenied, "the daemon does not run as root: Chromium would have to give up its sandbox", "run it as an ordinary user")
+	}
+	debug.SetMemoryLimit(memoryTarget)
+	level := slog.LevelInfo
+	if o.verbose {
+		level = slog.LevelDebug
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer cancel()
+
+	paths, err := client.FindPaths(os.Getenv)
+	if err != nil {
+		return err
+	}
+	if err := paths.CheckRuntime(); err != nil {
+		return err
+	}
+	db, err := store.Open(paths.Database()) // the lock in it refuses a second daemon
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	key, err := bodyKey(filepath.Join(paths.State, "body.key"))
+	if err != nil {
+		return err
+	}
+	sup, err := supervisor(paths, o)
+	if err != nil {
+		return err
+	}
+	clock, err := engine.SystemClock()
+	if err != nil {
+		return err
+	}
+	doors, err := listen(paths)
+	if err != nil {
+		return err
+	}
+	eng, err := engine.New(db, sup, clock, log, o.debug)
+	if err != nil {
+		return err
+	}
+	defer eng.Close()
+	if o.debug != "" {
+		log.Warn("browsers are started with a debugging " + o.debug + ": a way round the fence, for tests only")
+	}
+	return serve(ctx, cancel, doors, eng, sup, &api.Server{
+		Engine: eng, Log: log, BodyKey: key, DataDir: paths.Data,
+		Health: api.Health{OK: true, Version: wire.Version, Build: build(), PID: os.Getpid(), Supervisor: sup.Name()},
+	}, log)
+}
+
+// serve serves the three doors until one of them fails or ctx ends.
+func serve(ctx context.Context, cancel func(), doors map[string]*net.UnixListener, eng *engine.Engine, sup supervise.Supervisor, srv *api.Server, log *slog.Logger) error {
+	links := &hostlink.Server{
+		Engine: eng, Supervisor: sup, ExtensionID: extension.ID, ExtensionBuild: extension.Build(), Log: log,
+	}
+	var group sync.WaitGroup
+	failed := make(chan error, 3)
+	start := func(f func() error) {
+		group.Go(func() {
+			failed <- f()
+			cancel()
+		})
+	}
+	start(func() error { return links.Serve(ctx, doors["host"]) })
+	start(func() error { return srv.Serve(ctx, doors["api"], srv.Agents()) })
+	start(func() error { return srv.Serve(ctx, doors["control"], srv.People()) })
+	log.Info("serving", "build", build(), "supervisor", sup.Name(), "extension", extension.Build())
+	if _, err := sd.SdNotify(false, sd.SdNotifyReady); err != nil {
+		log.Warn("systemd was not told", "err", err)
+	}
+	<-ctx.Done()
+	sd.SdNotify(false, sd.SdNotifyStopping)
+	group.Wait()
+	close(failed)
+	var first error
+	for err := range failed {
+		if err != nil && first == nil {
+			first = err
+		}
+	}
+	log.Info("ended; browsers go on")
+	return first
+}
+
+// listen takes the sockets from systemd if it passes them, and makes them otherwise.
+// The database's lock is held by now, so a socket that nobody answers on is stale.
+func listen(paths client.Paths) (map[string]*net.UnixListener, error) {
+	doors := map[string]*net.UnixListener{}
+	passed, err := activation.ListenersWithNames()
+	if err != nil {
+		return nil, err
+	}
+	for name, path := range map[string]string{"api": paths.APISocket(), "control": paths.ControlSocket(), "host": paths.HostSocket()} {
+		if ls := passed[name]; len(ls) > 0 {
+			u, ok := ls[0].(*net.UnixListener)
+			if !ok {
+				return nil, core.Refuse(core.CodeInvalid, "the socket "+name+" that systemd passed is not a unix socket", "look at sessiondock.socket")
+			}
+			doors[name] = u
+			continue
+		}
+		l, err := peer.Listen(path, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		doors[name] = l
+	}
+	return doors, nil
+}
+
+func supervisor(paths client.Paths, o options) (supervise.Supervisor, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return supervise.New(supervise.Config{
+		Dirs:           supervise.Dirs{DataDir: paths.Data, RunDir: paths.Runtime, StateDir: paths.State, CacheDir: paths.Cache},
+		Browser:        o.browser,
+		HostBinary:     filepath.Join(filepath.Dir(self), "sessiondock-host"),
+		KeeperBinary:   self,
+		HostSocket:     paths.HostSocket(),
+		ExtensionID:    extension.ID,
+		ExtensionBuild: extension.Build(),
+		WriteExtension: extension.Write,
+	}), nil
+}
+
+// bodyKey reads or makes the key of request hashes. Without it a password that was
+// typed into a page could be guessed from its hash in the journal.
+func bodyKey(path string) ([]byte, error) {
+	key, err := os.ReadFile(path)
+	if err == nil && len(key) == 32 {
+		return key, nil
+	}
+	if err == nil {
+		return nil, core.Refuse(core.CodeInvalid, path+" is not a key of 32 bytes", "move it away; a new one is made")
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	key = make([]byte, 32)
+	rand.Read(key)
+	return key, os.WriteFile(path, key, 0o600)
+}
+
+// build names this build: the revision it was made from, and the extension's.
+func build() string {
+	rev := "unversioned"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				rev = s.Value[:min(12, len(s.Value))]
+			}
+		}
+	}
+	return rev + "+" + extension.Build()
+}
