@@ -554,6 +554,12 @@
         if (contents.display === "none") continue;
         const hidden = contents.visibility !== "visible";
         const role = hidden ? "" : roleOf(child);
+        if (child.nodeName === "LABEL" && child.control && isVisible(child.control)) {
+          // Its words are the field's name, which the field's own line tells.
+          flush();
+          walk(child, depth, true);
+          continue;
+        }
         if (!role) {
           // A wrapper says nothing by itself: inline ones go on with the text.
           if (!hidden && child.childElementCount === 0 && !child.shadowRoot && contents.display.startsWith("inline")) text += child.textContent;

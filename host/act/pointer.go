@@ -72,6 +72,16 @@ func (r *run) check() ([][]byte, error) {
 	return jsonResult(map[string]any{"checked": now.Checked, "changed": now.Checked != nil && *now.Checked == wanted}), nil
 }
 
+// wheel is the event of a turned wheel. Both distances must be given, also one that
+// is 0, which cdproto's type leaves out.
+type wheel struct {
+	Type   input.DispatchMouseEventType `json:"type"`
+	X      float64                      `json:"x"`
+	Y      float64                      `json:"y"`
+	DeltaX float64                      `json:"deltaX"`
+	DeltaY float64                      `json:"deltaY"`
+}
+
 // scroll turns the mouse wheel over the target, or over the page's middle.
 func (r *run) scroll() ([][]byte, error) {
 	r.plan(1)
@@ -85,9 +95,9 @@ func (r *run) scroll() ([][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, r.input(mouse(input.DispatchMouseEventParams{
-		Type: input.DispatchMouseEventTypeMouseWheel, X: at.X, Y: at.Y, DeltaX: r.a.Act.DX, DeltaY: r.a.Act.DY,
-	}))
+	return nil, r.input(effect(cdp(input.CommandDispatchMouseEvent, wheel{
+		input.DispatchMouseEventTypeMouseWheel, at.X, at.Y, r.a.Act.DX, r.a.Act.DY,
+	})))
 }
 
 // dragSteps is how many moves a drag makes on its way: enough for pages that

@@ -62,10 +62,12 @@ func evaluation(raw json.RawMessage) ([][]byte, error) {
 		return jsonResult(map[string]any{"value": nil, "note": "not a JSON value: " + clip(e.Result.UnserializableValue, 200)}), nil
 	case e.Result.Type == "undefined":
 		return jsonResult(map[string]any{"value": nil, "note": "undefined"}), nil
-	case e.Result.Type == "function" || e.Result.Subtype == "node":
-		return jsonResult(map[string]any{"value": nil, "note": "a " + e.Result.Type + " (" + clip(e.Result.Description, 200) + ") has no JSON form"}), nil
 	case len(e.Result.Value) == 0:
 		return jsonResult(map[string]any{"value": nil, "note": "the value has no JSON form"}), nil
+	}
+	if string(e.Result.Value) == "{}" {
+		// So read an element, a function's result without members, a Map.
+		return jsonResult(map[string]any{"value": struct{}{}, "note": "an object with no members that JSON can carry"}), nil
 	}
 	return [][]byte{[]byte(`{"value":`), e.Result.Value, []byte(`}`)}, nil
 }
