@@ -1,0 +1,127 @@
+// @ts-check
+
+/**
+ * The only module that names chrome.*. It decides nothing and keeps nothing, so
+ * that everything else runs under a test with this one seam replaced.
+ */
+
+/** @typedef {typeof browser} Browser */
+
+const ALL = {urls: ['<all_urls>']};
+
+export const browser = {
+  id: () => chrome.runtime.id,
+  popupURL: () => chrome.runtime.getURL('popup.html'),
+  /** Milliseconds: one that never jumps, one that people read. */
+  monoMs: () => performance.now(),
+  wallMs: () => Date.now(),
+  uuid: () => crypto.randomUUID(),
+
+  connectHost: () => chrome.runtime.connectNative('dev.sessiondock.host'),
+  lastError: () => chrome.runtime.lastError?.message ?? '',
+  connectWorker: () => chrome.runtime.connect({name: 'popup'}),
+
+  /** @param {number} tabId */
+  attach: (tabId) => chrome.debugger.attach({tabId}, '1.3'),
+  /** @param {number} tabId */
+  detach: (tabId) => chrome.debugger.detach({tabId}),
+  debugTargets: () => chrome.debugger.getTargets(),
+  /**
+   * @param {number} tabId @param {string} method @param {Record<string, unknown>} params
+   * @returns {Promise<unknown>}
+   */
+  sendCommand: (tabId, method, params) => chrome.debugger.sendCommand({tabId}, method, params),
+  /**
+   * A no-op in one document: it runs after everything queued there before it.
+   * @param {number} tabId @param {string} documentId
+   */
+  runNothing: (tabId, documentId) =>
+    chrome.scripting.executeScript({
+      target: {tabId, documentIds: [documentId]},
+      func: () => {},
+      injectImmediately: true,
+    }),
+
+  tabs: () => chrome.tabs.query({}),
+  /** @param {string} url @param {boolean} active */
+  createTab: (url, active) => chrome.tabs.create({url, active}),
+  /** @param {number} tabId */
+  closeTab: (tabId) => chrome.tabs.remove(tabId),
+  /** @param {number} tabId */
+  activateTab: (tabId) => chrome.tabs.update(tabId, {active: true}),
+  /** @param {number} tabId */
+  blankTab: (tabId) => chrome.tabs.update(tabId, {url: 'about:blank'}),
+
+  /** @param {number} tabId */
+  frames: (tabId) => chrome.webNavigation.getAllFrames({tabId}),
+  /** @param {number} tabId */
+  mainFrame: (tabId) => chrome.webNavigation.getFrame({tabId, frameId: 0}),
+  /** @param {string} documentId */
+  frameOf: (documentId) => chrome.webNavigation.getFrame({documentId}),
+
+  /** @param {string[]} keys */
+  loadLocal: (keys) => chrome.storage.local.get(keys),
+  /** @param {Record<string, unknown>} items */
+  saveLocal: (items) => chrome.storage.local.set(items),
+  /** @param {string[]} keys */
+  loadSession: (keys) => chrome.storage.session.get(keys),
+  /** @param {Record<string, unknown>} items */
+  saveSession: (items) => chrome.storage.session.set(items),
+
+  /** Wakes a worker that has nothing else to keep it; half a minute is the least there is. */
+  wakeEveryHalfMinute: () => chrome.alarms.create('reconnect', {periodInMinutes: 0.5}),
+
+  /** Registration of listeners: all of them in the worker's first turn. */
+  on: {
+    /** @param {() => void} f */
+    alarm: (f) => chrome.alarms.onAlarm.addListener(f),
+    /** @param {() => void} f */
+    startup: (f) => chrome.runtime.onStartup.addListener(f),
+    /** @param {() => void} f */
+    installed: (f) => chrome.runtime.onInstalled.addListener(f),
+    /** @param {(port: chrome.runtime.Port) => void} f */
+    connect: (f) => chrome.runtime.onConnect.addListener(f),
+    /** @param {(tab: number, session: string, method: string, params: any) => void} f */
+    debuggerEvent: (f) =>
+      chrome.debugger.onEvent.addListener((source, method, params) =>
+        f(source.tabId ?? 0, source.sessionId ?? '', method, params ?? {}),
+      ),
+    /** @param {(tab: number, reason: string) => void} f */
+    debuggerDetach: (f) => chrome.debugger.onDetach.addListener((source, reason) => f(source.tabId ?? 0, reason)),
+    /** @param {(details: any) => void} f */
+    committed: (f) => chrome.webNavigation.onCommitted.addListener(f),
+    /** @param {(details: any) => void} f */
+    navigationError: (f) => chrome.webNavigation.onErrorOccurred.addListener(f),
+    /** Moves within one document. @param {(details: any) => void} f */
+    sameDocument: (f) => {
+      chrome.webNavigation.onHistoryStateUpdated.addListener(f);
+      chrome.webNavigation.onReferenceFragmentUpdated.addListener(f);
+    },
+    /** @param {(details: {sourceTabId: number, tabId: number}) => void} f */
+    navigationTarget: (f) => chrome.webNavigation.onCreatedNavigationTarget.addListener(f),
+    /** @param {(tab: chrome.tabs.Tab) => void} f */
+    tabCreated: (f) => chrome.tabs.onCreated.addListener(f),
+    /** @param {(id: number, change: any, tab: chrome.tabs.Tab) => void} f */
+    tabUpdated: (f) => chrome.tabs.onUpdated.addListener(f),
+    /** @param {(tab: number) => void} f */
+    tabRemoved: (f) => chrome.tabs.onRemoved.addListener((tabId) => f(tabId)),
+    /** @param {(tab: number, window: number) => void} f */
+    tabActivated: (f) => chrome.tabs.onActivated.addListener(({tabId, windowId}) => f(tabId, windowId)),
+    /** @param {(added: number, removed: number) => void} f */
+    tabReplaced: (f) => chrome.tabs.onReplaced.addListener(f),
+    /** @param {(window: number) => void} f */
+    windowFocused: (f) => chrome.windows.onFocusChanged.addListener(f),
+    /** @param {(details: any) => void} f */
+    request: (f) => chrome.webRequest.onBeforeRequest.addListener((d) => void f(d), ALL),
+    /** @param {(details: any) => void} f */
+    redirect: (f) => chrome.webRequest.onBeforeRedirect.addListener(f, ALL),
+    /** @param {(details: any) => void} f */
+    response: (f) => chrome.webRequest.onResponseStarted.addListener(f, ALL),
+    /** @param {(details: any) => void} f */
+    requestError: (f) => chrome.webRequest.onErrorOccurred.addListener(f, ALL),
+    /** @param {(item: any) => void} f */
+    downloadCreated: (f) => chrome.downloads.onCreated.addListener(f),
+    /** @param {(delta: any) => void} f */
+    downloadChanged: (f) => chrome.downloads.onChanged.addListener(f),
+  },
+};

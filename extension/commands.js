@@ -1,0 +1,233 @@
+// @ts-check
+
+/**
+ * The host's commands: one step each, through the gate, and answered. On the way of
+ * an attached tab's command to sendCommand nothing is awaited and nothing stored.
+ */
+
+import {ranIn} from './drain.js';
+import {MAX_URL} from './limits.js';
+import {fromDebugger, isAnswer, refuse} from './refusal.js';
+
+/** @typedef {import('./gate.js').Order} Order */
+/** @typedef {import('./refusal.js').Refusal} Refusal */
+
+const SOON_MS = 5;
+const NO_TAB = new Set(['tabs', 'tab_create']);
+
+export class Commands {
+  #browser;
+  #gate;
+  #ledger;
+  #documents;
+  #tabs;
+  #sessions;
+  #answer;
+
+  /**
+   * @param {object} parts
+   * @param {import('./browser.js').Browser} parts.browser
+   * @param {import('./gate.js').Gate} parts.gate
+   * @param {import('./ledger.js').Ledger} parts.ledger
+   * @param {import('./documents.js').Documents} parts.documents
+   * @param {import('./tabs.js').Tabs} parts.tabs
+   * @param {import('./sessions.js').Sessions} parts.sessions
+   * @param {(port: unknown, message: any) => void} parts.answer
+   */
+  constructor({browser, gate, ledger, documents, tabs, sessions, answer}) {
+    this.#browser = browser;
+    this.#gate = gate;
+    this.#ledger = ledger;
+    this.#documents = documents;
+    this.#tabs = tabs;
+    this.#sessions = sessions;
+    this.#answer = answer;
+  }
+
+  /** @param {any} cmd @param {unknown} port */
+  take(cmd, port) {
+    const expect = cmd.expect ?? {};
+    /** @type {Order} */
+    const order = {
+      by: 'agent', kind: cmd.kind, epoch: cmd.epoch, port,
+      tab: NO_TAB.has(cmd.kind) ? 0 : expect.tab || this.#tabs.active(),
+      frame: expect.frame ?? 0, document: expect.document ?? '',
+      method: cmd.kind === 'cdp' ? cmd.method ?? '' : '', params: cmd.params ?? {},
+      monoMs: this.#browser.monoMs() + cmd.left_ms, wallMs: this.#browser.wallMs() + cmd.left_ms,
+      action: cmd.action, seq: cmd.seq, effect: cmd.effect, script: cmd.script,
+    };
+    const fail = (/** @type {Refusal} */ error) => this.#refuse(order, error);
+    if (order.tab === 0 && !NO_TAB.has(order.kind)) {
+      // Whether the epoch has ended is the more useful answer of the two.
+      fail(this.#gate.check(order) ?? refuse('not_found', 'this lease has no tab', 'open one'));
+      return;
+    }
+    if (order.kind === 'barrier') this.#sessions.submit(order, false, () => void this.#barrier(order), fail);
+    else this.#sessions.submit(order, order.kind === 'cdp', () => this.#run(order), fail);
+  }
+
+  /** @param {Order} order */
+  #run(order) {
+    const document = order.tab ? this.#documents.current(order.tab) : '';
+    const {refused, sent} = this.#gate.dispatch(order);
+    if (refused) {
+      this.#refuse(order, refused);
+      return;
+    }
+    const counted = order.effect || order.script;
+    if (counted) this.#ledger.dispatched(order, document, this.#gate.grant?.watchMs ?? 0);
+    if (order.script) this.#documents.script(order.tab, document);
+    let over = false;
+    const once = (/** @type {() => void} */ end) => {
+      if (over) return;
+      over = true;
+      this.#sessions.answered(order);
+      end();
+    };
+    this.#sessions.dispatched(order, (error) => once(() => this.#fail(order, error)));
+    sent.then(
+      (result) => once(() => this.#done(order, document, result, counted)),
+      (error) => once(() => this.#failed(order, fromDebugger(error), counted)),
+    );
+  }
+
+  /** @param {Order} order @param {string} document @param {any} result @param {boolean} counted */
+  #done(order, document, result, counted) {
+    switch (order.kind) {
+      case 'cdp':
+        this.#succeed(order, order.tab, document, result ?? {});
+        if (counted) this.#ledger.settled(order, 'answered');
+        return;
+      case 'document':
+        void this.#document(order, order.tab);
+        return;
+      case 'tabs':
+        this.#succeed(order, 0, '', {tabs: this.#list()});
+        return;
+      case 'tab_create':
+        if (counted) this.#ledger.settled(order, 'answered');
+        this.#tabs.put(result);
+        this.#tabs.own(result.id);
+        void this.#document(order, result.id);
+        return;
+      default:
+        if (counted) this.#ledger.settled(order, 'answered');
+        this.#succeed(order, order.tab, document, {});
+    }
+  }
+
+  /** @param {Order} order @param {Refusal} error @param {boolean} counted */
+  #failed(order, error, counted) {
+    this.#fail(order, error);
+    if (counted) this.#ledger.settled(order, isAnswer(error) ? 'refused' : 'cut');
+  }
+
+  /**
+   * A no-op in the expected document, after the input that is queued there. Where the
+   * document's own navigation has replaced it, that is the proof instead.
+   * @param {Order} order
+   */
+  async #barrier(order) {
+    const {tab, document} = order;
+    const known = () => this.#ledger.get(order.action);
+    if (document && this.#documents.current(tab) !== document && known()?.howRule === 'navigated_by_document') {
+      const refused = this.#gate.check({...order, document: ''});
+      if (refused) this.#refuse(order, refused);
+      else this.#navigated(order);
+      return;
+    }
+    const expected = document || this.#documents.current(tab);
+    // A barrier may overtake input that the browser itself still holds back. The gate
+    // ends the wait: it refuses what is too late.
+    while (this.#ledger.busy(expected, this.#documents.current(tab) === expected) && !this.#gate.check(order)) {
+      await new Promise((resolve) => setTimeout(resolve, SOON_MS));
+    }
+    const tick = this.#ledger.tick();
+    const {refused, sent} = this.#gate.dispatch({...order, document: expected});
+    if (refused) {
+      this.#refuse(order, refused);
+      return;
+    }
+    try {
+      if (ranIn(await sent, expected)) {
+        this.#ledger.barrier(expected, tick);
+        this.#succeed(order, tab, expected, {how_rule: 'barrier_in_document'});
+        return;
+      }
+    } catch (error) {
+      if (this.#documents.current(tab) === expected) {
+        this.#fail(order, fromDebugger(error));
+        return;
+      }
+    }
+    // It ran in another document, or nowhere. The commit may not have been told yet.
+    await this.#documents.refresh(tab);
+    if (known()?.howRule === 'navigated_by_document') this.#navigated(order);
+    else this.#fail(order, refuse('document_changed', 'another document came before the barrier', 'look the action up'));
+  }
+
+  /** @param {Order} order */
+  #navigated(order) {
+    const document = this.#documents.current(order.tab);
+    this.#succeed(order, order.tab, document, {how_rule: 'navigated_by_document'});
+  }
+
+  /** @param {Order} order @param {number} tab */
+  async #document(order, tab) {
+    const document = await this.#documents.first(tab);
+    const shown = this.#tabs.get(tab);
+    this.#succeed(order, tab, document, {tab, document, url: this.#urlOf(tab), title: shown?.title ?? ''});
+  }
+
+  #list() {
+    const front = this.#tabs.active();
+    return this.#tabs
+      .all()
+      .filter(({tab}) => this.#tabs.visible(tab))
+      .map(({tab, title}) => {
+        const url = this.#urlOf(tab);
+        const allowed = this.#tabs.allowed(url);
+        return {
+          tab, document: allowed ? this.#documents.current(tab) : '',
+          // A lent tab that has left the origins is listed, not shown.
+          url: allowed ? url : '', title: allowed ? title : '',
+          active: tab === front, owned: this.#tabs.owns(tab), allowed,
+        };
+      });
+  }
+
+  /** @param {number} tab */
+  #urlOf(tab) {
+    return (this.#documents.url(tab) || this.#tabs.get(tab)?.url || '').slice(0, MAX_URL);
+  }
+
+  /** @param {Order} order @param {number} tab @param {string} document @param {unknown} result */
+  #succeed(order, tab, document, result) {
+    if (this.#stale(order)) return;
+    /** @type {any} */
+    const message = {t: 'cmd.result', seq: order.seq, ok: true, dispatched: true, result};
+    if (tab) message.observed = order.frame ? {tab, frame: order.frame, document} : {tab, document};
+    if (tab && order.kind !== 'cdp') message.url = this.#urlOf(tab);
+    this.#answer(order.port, message);
+  }
+
+  /** It was dispatched, and this is how it ended. @param {Order} order @param {Refusal} error */
+  #fail(order, error) {
+    if (this.#stale(order)) return;
+    this.#answer(order.port, {t: 'cmd.result', seq: order.seq, ok: false, dispatched: true, error});
+  }
+
+  /** It was not dispatched. @param {Order} order @param {Refusal} error */
+  #refuse(order, error) {
+    this.#answer(order.port, {t: 'cmd.result', seq: order.seq, ok: false, dispatched: false, error});
+  }
+
+  /**
+   * What is observed after a fence, or after a person pressed "Take over", is the
+   * next holder's: it is not sent. The ledger's report tells what became of it.
+   * @param {Order} order
+   */
+  #stale(order) {
+    return order.epoch < this.#gate.epoch || this.#gate.hold !== null;
+  }
+}

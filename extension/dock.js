@@ -1,0 +1,409 @@
+// @ts-check
+
+/**
+ * The worker: its parts, what the daemon says to them, and what they say back. It is
+ * a cache, and the daemon the truth: at every link it says hello, and accepts work
+ * only after the welcome.
+ */
+
+import {BUILD} from './build.js';
+import {Commands} from './commands.js';
+import {Documents} from './documents.js';
+import {Drain} from './drain.js';
+import {Evidence} from './evidence.js';
+import {Gate} from './gate.js';
+import {Grants} from './grants.js';
+import {Ledger, report} from './ledger.js';
+import {CRASH_MS, REPORT_MS, VERSION} from './limits.js';
+import {Link} from './link.js';
+import {People} from './people.js';
+import {note} from './refusal.js';
+import {Sessions} from './sessions.js';
+import {Memory} from './state.js';
+import {Tabs} from './tabs.js';
+
+/** @typedef {import('./ledger.js').Entry} Entry */
+/** @typedef {import('./gen/wire.js').Fence} Fence */
+
+export class Dock {
+  /** One life of the worker. */
+  #instance;
+  /** The epoch last granted to this life, 0 if none. */
+  #granted = 0;
+  /** The epoch for which the visible tabs were worked out. */
+  #lent = 0;
+  /** @type {Set<Entry>} */ #dirty = new Set();
+  /** @type {ReturnType<typeof setTimeout> | undefined} */ #reporting;
+  /** Ends of documents that no daemon has been told. @type {Map<string, string>} */ #ends = new Map();
+  #pageStops = 0;
+  #browser;
+
+  /** @param {import('./browser.js').Browser} browser */
+  constructor(browser) {
+    this.#browser = browser;
+    this.#instance = browser.uuid();
+    this.memory = new Memory(browser);
+    this.tabs = new Tabs();
+    this.documents = new Documents(browser, {
+      replaced: (tab, before, after) => this.#replaced(tab, before, after),
+      ended: (document, how) => this.#documentEnded(document, how),
+    });
+    this.ledger = new Ledger(browser.wallMs, (entry) => this.#changed(entry));
+    this.gate = new Gate(browser, {
+      visible: (tab) => this.tabs.visible(tab),
+      owns: (tab) => this.tabs.owns(tab),
+      allowed: (url) => this.tabs.allowed(url),
+      url: (tab) => this.documents.url(tab) || this.tabs.get(tab)?.url || '',
+      document: (tab, frame) => this.documents.current(tab, frame),
+      room: (action) => this.ledger.room(action),
+    });
+    this.sessions = new Sessions(browser, this.gate, this.documents, {
+      crashed: (tab) => this.#crashed(tab),
+      asked: (tab) => this.ledger.asked(this.documents.current(tab)),
+      // Somebody at the browser ended the debugging: that is a person interrupting.
+      canceled: () => this.people.takeOver(0),
+    });
+    this.evidence = new Evidence(this.ledger, this.documents);
+    this.link = new Link(browser, {
+      up: (port) => this.#up(port),
+      down: (reason, error) => this.#down(reason, error),
+      message: (message, port) => this.#receive(message, port),
+    });
+    this.grants = new Grants(browser, (ask) => this.link.send({t: 'pull', ask}));
+    const {gate, ledger, documents, tabs, sessions, memory, link} = this;
+    this.drain = new Drain({browser, gate, ledger, documents, tabs, sessions});
+    const answer = (/** @type {unknown} */ port, /** @type {any} */ message) => void this.link.answer(port, message);
+    this.commands = new Commands({browser, gate, ledger, documents, tabs, sessions, answer});
+    this.people = new People({browser, gate, memory, link, ledger, stopList: () => this.#stopList()});
+    memory.keep(() => ({ledger: ledger.snapshot(), scripts: documents.scripts(), starts: link.attempt}));
+  }
+
+  /**
+   * Registers every listener, in the worker's first turn, and begins.
+   * @returns {Promise<void>} when it is ready for a link
+   */
+  start() {
+    const {on} = this.#browser;
+    on.alarm(() => void this.#ready.then(() => this.link.start()));
+    on.startup(() => {});
+    on.installed(() => {});
+    on.connect((port) => this.people.connect(port));
+
+    on.debuggerEvent((tab, child, method, params) => this.sessions.event(tab, child, method, params));
+    on.debuggerDetach((tab, reason) => this.sessions.detached(tab, reason));
+
+    on.committed((details) => {
+      this.documents.committed(details);
+      if (details.frameId === 0) this.evidence.committed(details.tabId);
+    });
+    on.navigationError((details) => void this.documents.failed(details));
+    on.sameDocument((details) => this.documents.moved(details));
+    on.navigationTarget(({sourceTabId, tabId}) => {
+      this.evidence.opened(tabId, sourceTabId);
+      this.tabs.openedBy(sourceTabId, tabId);
+    });
+    on.tabCreated((tab) => this.#tabCreated(tab));
+    on.tabUpdated((_, __, tab) => this.tabs.put(tab));
+    on.tabRemoved((tab) => this.#tabRemoved(tab));
+    on.tabActivated((tab, window) => this.tabs.activated(tab, window));
+    on.tabReplaced((added, removed) => {
+      this.#tabRemoved(removed);
+      void this.documents.refresh(added);
+    });
+    on.windowFocused((window) => this.tabs.focused(window));
+
+    on.request((details) => this.evidence.began(details));
+    on.redirect((details) => this.evidence.redirected(details));
+    on.response((details) => this.evidence.answered(details));
+    on.requestError((details) => this.evidence.failed(details));
+    on.downloadCreated((item) => this.evidence.downloadBegan(item));
+    on.downloadChanged((delta) => this.evidence.downloadChanged(delta));
+
+    this.#ready = this.#prepare();
+    return this.#ready;
+  }
+
+  #ready = Promise.resolve();
+
+  async #prepare() {
+    const [stored, tabs] = await Promise.all([this.memory.load(), this.#browser.tabs()]);
+    for (const tab of tabs) this.tabs.put(tab);
+    // One tab that cannot be looked into does not keep the others from being known.
+    const learnt = (/** @type {unknown} */ error) => note('could not look into a tab', error);
+    await Promise.all(this.tabs.all().map(({tab}) => this.documents.learn(tab).catch(learnt)));
+    this.ledger.restore(stored.ledger);
+    this.documents.restore(stored.scripts);
+    this.gate.hold = this.memory.hold;
+    if (this.memory.mark.epoch > 0) this.gate.raise(this.memory.mark.epoch);
+    await this.sessions.adopt().catch((error) => note('could not list debugger targets', error));
+    await Promise.resolve(this.#browser.wakeEveryHalfMinute()).catch((error) => note('alarm', error));
+    const starts = Number.isInteger(stored.starts) ? stored.starts : 0;
+    this.link.start(starts);
+  }
+
+  // The link.
+
+  /** @param {unknown} port */
+  #up(port) {
+    this.gate.port = port;
+    this.grants.reset();
+    this.#dirty.clear();
+    /** @type {any} */
+    const hello = {
+      t: 'hello', version: VERSION, build: BUILD, instance: this.#instance,
+      mark: this.memory.mark, granted: this.#granted, actions: this.ledger.reports(),
+    };
+    if (this.memory.hold) hello.hold = this.memory.hold;
+    this.link.send(hello);
+  }
+
+  /** @param {string} reason @param {import('./refusal.js').Refusal | null} error */
+  #down(reason, error) {
+    this.gate.linked = false;
+    this.gate.port = null;
+    this.gate.close();
+    this.grants.reset();
+    this.people.linkIs('down', reason, error);
+    this.memory.touch();
+  }
+
+  /** @param {import('./link.js').Message} message @param {unknown} port */
+  #receive(message, port) {
+    switch (message.t) {
+      case 'cmd':
+        this.commands.take(message, port);
+        return;
+      case 'welcome':
+        this.#welcome(message);
+        return;
+      case 'fence':
+        this.#fence(/** @type {any} */ (message));
+        return;
+      case 'poke':
+        this.grants.ask();
+        return;
+      case 'grant':
+        this.#grant(message);
+        return;
+      case 'forget':
+        this.ledger.forget(message.actions ?? []);
+        this.memory.touch();
+        return;
+      case 'stop.page':
+        void this.#stopPage(message);
+        return;
+      case 'stop.prepare':
+        void this.#stopPrepare();
+        return;
+      case 'person.reply':
+        this.people.replied(/** @type {any} */ (message));
+        return;
+      case 'ui':
+        this.people.show(message.status);
+        return;
+      default:
+        note(`dropped ${message.t}: it is not for the extension`);
+    }
+  }
+
+  /** @param {any} welcome */
+  #welcome({epoch, seq}) {
+    this.gate.linked = true;
+    this.gate.raise(epoch);
+    this.memory.see(epoch, seq);
+    this.memory.touch();
+    this.people.linkIs('up');
+    for (const [document, how] of this.#ends) this.#sendEnd(document, how);
+    this.#ends.clear();
+  }
+
+  /**
+   * Everything up to the answer happens in this one turn: from its end on, nothing
+   * of an older epoch can be dispatched (I4).
+   * @param {Fence} fence
+   */
+  #fence(fence) {
+    if (!this.gate.raise(fence.epoch)) {
+      note(`refused a fence at epoch ${fence.epoch}: it is below ${this.gate.epoch}`);
+      return;
+    }
+    this.gate.close();
+    this.grants.stop();
+    this.tabs.withdraw();
+    this.#lent = 0;
+    const answersHold = this.memory.clearHold(fence.hold);
+    if (answersHold) this.gate.hold = null;
+    this.ledger.fence(fence.epoch, fence.watch_ms);
+    const documents = this.drain.begin(fence);
+    const actions = this.ledger.unsettled(fence.epoch, (document) => this.documents.scripted(document));
+    this.link.send({
+      t: 'fenced', epoch: fence.epoch, instance: this.#instance, granted: this.#granted, actions, documents,
+    });
+    this.memory.see(fence.epoch, fence.seq, fence.person);
+    this.people.changed();
+    void this.#settle(fence);
+  }
+
+  /** @param {Fence} fence */
+  async #settle(fence) {
+    const documents = await this.drain.settle(fence);
+    if (!documents) return;
+    this.link.send({t: 'drained', epoch: fence.epoch, actions: this.ledger.reports(fence.epoch), documents});
+    if (this.#pageStops === 0) await this.sessions.detachAll();
+  }
+
+  /** @param {any} grant */
+  #grant(grant) {
+    const end = this.grants.ends(grant);
+    if (!end) {
+      note('dropped a grant: it answers nothing that was asked, or comes too late');
+      return;
+    }
+    if (grant.epoch === 0) {
+      this.gate.close();
+      this.grants.stop();
+      return;
+    }
+    if (this.gate.hold || !this.gate.raise(grant.epoch)) {
+      note(`refused a grant of epoch ${grant.epoch}`);
+      return;
+    }
+    const before = this.gate.grant;
+    this.gate.grant = {epoch: grant.epoch, lease: grant.lease, watchMs: grant.watch_ms, ...end};
+    this.grants.renewWithin(grant.ttl_ms);
+    if (before?.epoch === grant.epoch) return;
+
+    if (this.drain.running) {
+      // A person said to go on although something was open. What the former holder
+      // left in the debugger's sessions must not reach this one.
+      this.drain.cancel();
+      this.ledger.lost(grant.epoch);
+      void this.sessions.detachAll();
+    }
+    if (this.#lent !== grant.epoch) this.tabs.lend(grant.origins ?? [], (tab) => this.documents.url(tab));
+    this.#lent = this.#granted = grant.epoch;
+    this.gate.stopping = false;
+    this.memory.see(grant.epoch, 0);
+    this.link.send({t: 'granted', epoch: grant.epoch});
+  }
+
+  // What is learnt.
+
+  /** @param {Entry} entry */
+  #changed(entry) {
+    this.#dirty.add(entry);
+    this.memory.touch();
+    this.#reporting ??= setTimeout(() => {
+      this.#reporting = undefined;
+      const dirty = [...this.#dirty];
+      this.#dirty.clear();
+      // Without a link there is nobody to tell; the next hello carries all of it.
+      if (!this.link.welcomed) return;
+      for (const one of dirty) {
+        if (this.ledger.get(one.action) === one) this.link.send({t: 'report', action: report(one)});
+      }
+      this.people.changed();
+    }, REPORT_MS);
+  }
+
+  /** @param {number} tab @param {string} before @param {string} after '' if the tab is gone */
+  #replaced(tab, before, after) {
+    this.ledger.replaced(tab, before);
+    if (after && this.sessions.everyDocument(tab)) this.documents.script(tab, after);
+  }
+
+  /** @param {string} document @param {string} how */
+  #documentEnded(document, how) {
+    this.memory.touch();
+    if (this.link.welcomed) this.#sendEnd(document, how);
+    else this.#ends.set(document, how);
+  }
+
+  /** @param {string} document @param {string} how */
+  #sendEnd(document, how) {
+    this.link.send({t: 'document.ended', document, how});
+  }
+
+  /** @param {number} tab */
+  #crashed(tab) {
+    const gone = this.documents.crashed(tab);
+    this.ledger.ended(gone);
+    this.drain.ended(gone);
+  }
+
+  /** @param {any} tab */
+  #tabCreated(tab) {
+    this.tabs.created(tab);
+    if (typeof tab.openerTabId === 'number') this.evidence.opened(tab.id, tab.openerTabId);
+    else if (this.ledger.tabMade(tab.id)) this.tabs.own(tab.id);
+  }
+
+  /** @param {number} tab */
+  #tabRemoved(tab) {
+    this.tabs.removed(tab);
+    this.evidence.committed(tab);
+    this.documents.removed(tab);
+  }
+
+  // Stopping.
+
+  /**
+   * The tabs that end with the pages that an agent's work reached: these, and those
+   * that share a renderer process with them.
+   */
+  async #stopList() {
+    const reached = new Set([...this.drain.tabs(), ...this.sessions.tabs()]);
+    for (const {tab} of this.documents.scripts()) reached.add(tab);
+    /** @type {Map<number, Set<number>>} */
+    const processes = new Map();
+    await Promise.all(
+      this.tabs.all().map(async ({tab}) => {
+        const frames = await this.#browser.frames(tab).catch(() => null);
+        processes.set(tab, new Set((frames ?? []).map((frame) => frame.processId)));
+      }),
+    );
+    const ending = new Set();
+    for (const tab of reached) for (const process of processes.get(tab) ?? []) ending.add(process);
+    return this.tabs
+      .all()
+      .filter(({tab}) => reached.has(tab) || [...(processes.get(tab) ?? [])].some((process) => ending.has(process)))
+      .map(({tab, title, url}) => ({tab, title, url, shares: !reached.has(tab)}));
+  }
+
+  /**
+   * Ends the renderers of tabs. All are attached before the first is ended, so that
+   * the end of one that shares a process is seen too.
+   * @param {any} message
+   */
+  async #stopPage({epoch, tabs}) {
+    if (epoch !== this.gate.epoch) {
+      note(`refused to stop pages under epoch ${epoch}`);
+      return;
+    }
+    const named = (tabs ?? []).map((/** @type {{tab: number}} */ one) => one.tab);
+    const scripts = this.documents.scripts().map((one) => one.tab);
+    const list = new Set(named.length ? named : [...this.drain.tabs(), ...scripts]);
+    this.#pageStops++;
+    try {
+      const attach = (/** @type {number} */ tab) =>
+        this.sessions.attach(tab).catch((error) => note('could not attach to stop a page', error));
+      await Promise.all([...list].map(attach));
+      for (const tab of list) if (this.sessions.attached(tab)) void this.sessions.crash(tab);
+      await new Promise((resolve) => setTimeout(resolve, CRASH_MS));
+    } finally {
+      this.#pageStops--;
+    }
+    if (this.gate.epoch === epoch && !this.gate.grant && !this.drain.running && this.#pageStops === 0) {
+      await this.sessions.detachAll();
+    }
+  }
+
+  /** A dialog of beforeunload would keep the browser from a clean end: it is accepted. */
+  async #stopPrepare() {
+    this.gate.stopping = true;
+    const attach = (/** @type {number} */ tab) =>
+      this.sessions.attach(tab).catch((error) => note('could not attach for the stop', error));
+    await Promise.all(this.tabs.all().map(({tab}) => attach(tab)));
+    this.link.send({t: 'stop.ready'});
+  }
+}

@@ -1,0 +1,263 @@
+// @ts-check
+
+/**
+ * The dispatch gate, third of three. `Gate.dispatch` decides and acts in one turn
+ * of the event loop, and nothing else in the extension has an effect on a page or
+ * a tab. It keeps no history: what it may do follows from its fields at that
+ * instant (I3, I4).
+ *
+ * Two kinds of principal come through it. An agent's orders pass only under an
+ * open grant. The system's own (settlement and set-up) pass only from a closed
+ * list, and only under the epoch now in force.
+ */
+
+import {MAX_EPOCH} from './limits.js';
+import {refuse} from './refusal.js';
+
+/** @typedef {import('./refusal.js').Refusal} Refusal */
+/** @typedef {import('./browser.js').Browser} Browser */
+
+/**
+ * @typedef {object} Grant
+ * @property {number} epoch
+ * @property {string} lease
+ * @property {number} monoMs when it ends, on the clock that never jumps
+ * @property {number} wallMs when it ends, on the wall clock
+ * @property {number} watchMs
+ */
+
+/**
+ * @typedef {object} Order one thing to be done, with what it expects
+ * @property {'agent' | 'system'} by
+ * @property {string} kind cdp, barrier, document, tabs, tab_create, tab_close, tab_activate, tab_blank
+ * @property {number} epoch
+ * @property {unknown} port the native port it came by; the system's have none
+ * @property {number} tab 0 if it concerns no tab
+ * @property {number} frame
+ * @property {string} document expected in that frame; '' if any will do
+ * @property {string} method
+ * @property {Record<string, any>} params
+ * @property {number} monoMs may not be dispatched after this
+ * @property {number} wallMs nor after this
+ * @property {string} action
+ * @property {number} seq
+ * @property {boolean} effect
+ * @property {boolean} script
+ * @property {string} [dialog] the kind of dialog that a system order answers
+ */
+
+/**
+ * @typedef {object} State what the gate decides on
+ * @property {unknown} port the current native port, null without one
+ * @property {boolean} linked whether that port has an attested daemon behind it
+ * @property {number} epoch the epoch in force: never lowered
+ * @property {Grant | null} grant
+ * @property {object | null} hold a person's press of "Take over"
+ * @property {boolean} stopping a clean stop is being prepared
+ */
+
+/**
+ * @typedef {object} View what the browser looks like now
+ * @property {(tab: number) => boolean} visible to the lease
+ * @property {(tab: number) => boolean} owns made under the lease
+ * @property {(url: string) => boolean} allowed by the lease's origins
+ * @property {(tab: number) => string} url of its main document
+ * @property {(tab: number, frame: number) => string} document now in the frame, '' if not known
+ * @property {(action: string) => boolean} room to record one more action
+ */
+
+/** Outside every viewport: a release there is no click. */
+export const OUTSIDE = -10;
+
+/** @type {Record<string, (order: Order, state: State) => boolean>} */
+const SYSTEM = {
+  // Settlement: only what ends or releases something.
+  'Fetch.failRequest': () => true,
+  'Page.crash': () => true,
+  'Input.dispatchKeyEvent': ({params}) => params.type === 'keyUp',
+  'Input.dispatchMouseEvent': ({params}) =>
+    params.type === 'mouseReleased' && params.x === OUTSIDE && params.y === OUTSIDE,
+  'Page.handleJavaScriptDialog': (order, state) =>
+    state.stopping && order.dialog === 'beforeunload' && order.params.accept === true,
+  // Set-up of a session: what the evidence rests on.
+  'Page.enable': () => true,
+  'Page.getFrameTree': () => true,
+  'Inspector.enable': () => true,
+  'Emulation.setFocusEmulationEnabled': ({params}) => params.enabled === true,
+};
+
+/** What would blind the fence, or reach beyond a tab, whatever a policy allows. */
+const NEVER = new Set(['Page.crash', 'Page.disable', 'Inspector.disable']);
+const TARGET_ALLOWED = new Set(['Target.getTargetInfo', 'Target.setAutoAttach']);
+
+/**
+ * @param {string} code @param {string} message @param {string} [hint]
+ */
+const no = (code, message, hint) => refuse(code, message, hint);
+
+/**
+ * @param {State} state @param {Order} order @param {View} view
+ * @returns {Refusal | null}
+ */
+function decideTab(state, order, view) {
+  if (!view.visible(order.tab)) {
+    return no('not_found', `tab ${order.tab} is not one of this lease's`, 'list the tabs, or open one');
+  }
+  if (order.kind === 'tab_close') {
+    return view.owns(order.tab)
+      ? null
+      : no('policy', 'this tab is lent: it may be used, not closed', 'close only tabs opened under this lease');
+  }
+  // The way back from a page that the binding does not list must stay open.
+  const leaving = order.method === 'Page.navigate' || order.kind === 'tab_activate';
+  if (!leaving && !view.allowed(view.url(order.tab))) {
+    return no('policy', 'the page in this tab is not within the binding’s origins', 'navigate back to one that is');
+  }
+  if (order.document && view.document(order.tab, order.frame) !== order.document) {
+    return no('document_changed', 'another document is in this tab now', 'observe the page again');
+  }
+  return null;
+}
+
+/**
+ * @param {Order} order @param {View} view
+ * @returns {Refusal | null}
+ */
+function decideMethod(order, view) {
+  if (order.kind === 'cdp') {
+    const domain = order.method.slice(0, order.method.indexOf('.'));
+    if (NEVER.has(order.method) || (domain === 'Target' && !TARGET_ALLOWED.has(order.method))) {
+      return no('policy', `${order.method} is not for an agent`);
+    }
+  }
+  const goes = order.method === 'Page.navigate' || order.kind === 'tab_create';
+  if (goes && !view.allowed(String(order.params.url ?? ''))) {
+    return no('policy', 'that address is not within the binding’s origins');
+  }
+  return null;
+}
+
+/**
+ * Decides on one order. Without effect, so that the whole grid of states can be
+ * tried; `Gate.dispatch` calls it in the turn in which it acts.
+ * @param {State} state @param {Order} order @param {View} view
+ * @param {{monoMs: number, wallMs: number}} now
+ * @returns {Refusal | null} null: go
+ */
+export function decide(state, order, view, now) {
+  if (!Number.isSafeInteger(order.epoch) || order.epoch < 1 || order.epoch > MAX_EPOCH) {
+    return no('fenced', 'that is not an epoch');
+  }
+  if (order.by === 'system') {
+    if (order.epoch !== state.epoch) return no('fenced', `epoch ${order.epoch} has ended`);
+    const listed = order.kind === 'barrier' || (order.kind === 'cdp' && SYSTEM[order.method]?.(order, state));
+    if (!listed) return no('policy', `${order.method || order.kind} is no settlement command`);
+  } else {
+    if (!state.linked || state.port === null || order.port !== state.port) {
+      return no('unavailable', 'the link that this came by has ended');
+    }
+    if (state.hold) return no('fenced', 'a person has taken over');
+    if (!state.grant || state.grant.epoch !== order.epoch || state.epoch !== order.epoch) {
+      return no('fenced', `epoch ${order.epoch} is not granted here`);
+    }
+    if (now.monoMs >= state.grant.monoMs || now.wallMs >= state.grant.wallMs) {
+      return no('unavailable', 'the grant has not been renewed in time', 'wait for the daemon');
+    }
+  }
+  if (now.monoMs >= order.monoMs || now.wallMs >= order.wallMs) {
+    return no('deadline', 'the command was too late to be dispatched');
+  }
+  if (order.by === 'system') return null;
+
+  if ((order.effect || order.script) && !view.room(order.action)) {
+    return no('limit', 'too many actions are still open', 'wait until some are settled');
+  }
+  return decideMethod(order, view) ?? (order.tab === 0 ? null : decideTab(state, order, view));
+}
+
+/**
+ * Carries an order out.
+ * @param {Browser} browser @param {Order} order
+ * @returns {Promise<unknown>}
+ */
+function perform(browser, order) {
+  switch (order.kind) {
+    case 'cdp':
+      return browser.sendCommand(order.tab, order.method, order.params);
+    case 'barrier':
+      return browser.runNothing(order.tab, order.document);
+    case 'tab_create':
+      return browser.createTab(order.params.url ?? 'about:blank', order.params.active !== false);
+    case 'tab_close':
+      return browser.closeTab(order.tab);
+    case 'tab_activate':
+      return browser.activateTab(order.tab);
+    case 'tab_blank':
+      return browser.blankTab(order.tab);
+    default:
+      // document and tabs are looks at what the extension knows already.
+      return Promise.resolve();
+  }
+}
+
+export class Gate {
+  /** @type {unknown} */ port = null;
+  linked = false;
+  epoch = 0;
+  /** @type {Grant | null} */ grant = null;
+  /** @type {import('./gen/wire.js').Hold | null} */ hold = null;
+  stopping = false;
+
+  #browser;
+  #view;
+
+  /** @param {Browser} browser @param {View} view */
+  constructor(browser, view) {
+    this.#browser = browser;
+    this.#view = view;
+  }
+
+  /**
+   * Raises the epoch in force, which closes the gate for every lower one.
+   * @param {number} epoch
+   * @returns {boolean} false for one that is lower, or no epoch at all
+   */
+  raise(epoch) {
+    if (!Number.isSafeInteger(epoch) || epoch < 1 || epoch < this.epoch) return false;
+    this.epoch = epoch;
+    if (this.grant && this.grant.epoch < epoch) this.grant = null;
+    return true;
+  }
+
+  /** The gate is shut for agents from this turn on. */
+  close() {
+    this.grant = null;
+  }
+
+  /**
+   * What dispatch would answer now.
+   * @param {Order} order
+   * @returns {Refusal | null}
+   */
+  check(order) {
+    const now = {monoMs: this.#browser.monoMs(), wallMs: this.#browser.wallMs()};
+    return decide(this, order, this.#view, now);
+  }
+
+  /**
+   * Decides, and in the same turn acts. `refused` proves that nothing was sent.
+   * @param {Order} order
+   * @returns {{refused: Refusal, sent?: undefined} | {refused?: undefined, sent: Promise<any>}}
+   */
+  dispatch(order) {
+    const refused = this.check(order);
+    if (refused) return {refused};
+    try {
+      return {sent: perform(this.#browser, order)};
+    } catch (error) {
+      // Chromium throws at once, and sends nothing, if the arguments are not of the
+      // shape that its API takes.
+      return {refused: refuse('invalid', error instanceof Error ? error.message : String(error))};
+    }
+  }
+}

@@ -1,0 +1,55 @@
+// @ts-check
+
+/**
+ * Every bound of the extension. The protocol's own come from the generated table,
+ * so that the two sides cannot drift.
+ */
+
+import {LIMITS, VERSION as WIRE_VERSION} from './gen/wire.js';
+
+export const VERSION = WIRE_VERSION;
+export const MAX_FROM_EXTENSION = LIMITS.MaxFromExtension;
+export const CHUNK_BYTES = LIMITS.ChunkBytes;
+export const MAX_MESSAGE = LIMITS.MaxMessage;
+export const MAX_EVIDENCE = LIMITS.MaxEvidence;
+export const MAX_URL = LIMITS.MaxURL;
+export const MAX_EPOCH = Number.MAX_SAFE_INTEGER;
+
+/** Actions kept until the daemon forgets them: more than a lease's lane by far. */
+export const MAX_ACTIONS = 1024;
+/** Commands of one tab that wait for the debugger to be attached. */
+export const MAX_QUEUED = 256;
+/** Documents whose tab and main document are remembered after they were replaced. */
+export const MAX_DOCUMENTS = 2048;
+/** Frames of one tab whose documents are known. */
+export const MAX_FRAMES = 512;
+/** Requests followed at a time; the browser itself has a few hundred sockets. */
+export const MAX_REQUESTS = 4096;
+/** Pulls that may be unanswered. An older one is forgotten, and its grant dropped. */
+export const MAX_ASKS = 8;
+
+/** How long chrome.debugger.attach may take. It answers in milliseconds. */
+export const ATTACH_MS = 5_000;
+/** How long the popup waits for the daemon's answer to a person's verb. */
+export const CALL_MS = 10_000;
+/** How long a tab that was just made may take to have a document. */
+export const FIRST_DOCUMENT_MS = 3_000;
+/** How long a renderer may take to be seen to crash. */
+export const CRASH_MS = 5_000;
+/** Reports that change within this time go out together. */
+export const REPORT_MS = 25;
+/** How often, at most, what a restart of the worker must not lose is stored. */
+export const STORE_MS = 500;
+/** The watch window where neither grant nor fence names one. */
+export const WATCH_MS = LIMITS.WatchWindow;
+/** The drain's deadline where the fence names none. */
+export const DRAIN_MS = LIMITS.DrainDeadline;
+
+/**
+ * Waits before the native host is started again. The first is short because a
+ * host that was replaced is there at once; the last keeps a dead daemon from
+ * costing more than two starts a minute.
+ */
+export const BACK_OFF_MS = [100, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000];
+/** A link that has lived this long starts the waits from the beginning. */
+export const STABLE_MS = 10_000;

@@ -1,0 +1,213 @@
+// @ts-check
+
+/**
+ * The person's end of the worker: what the popup is told, and what it may ask for.
+ * Only the extension's own popup is heard; nothing else that connects is answered.
+ *
+ * "Take over" is no request. In the turn in which it arrives the hold is set, and
+ * from then on nothing of an agent is dispatched, whoever can be reached.
+ */
+
+import {CALL_MS} from './limits.js';
+import {note, refuse} from './refusal.js';
+
+/** @typedef {import('./refusal.js').Refusal} Refusal */
+/** @typedef {import('./gen/wire.js').TabRef} TabRef */
+/** @typedef {'starting' | 'up' | 'down'} LinkState */
+
+/**
+ * @typedef {object} Snapshot what the popup shows; all of it, at each change
+ * @property {'state'} t
+ * @property {LinkState} link
+ * @property {string} reason why it is down
+ * @property {Refusal | null} error
+ * @property {{since_ms: number, told: boolean} | null} hold
+ * @property {any} status the daemon's, null unless the link is up
+ * @property {number} age_ms of the status
+ * @property {number} open commands that this browser has not seen answered
+ * @property {string} slot its name, if it was ever told
+ */
+
+export class People {
+  /** @type {Set<chrome.runtime.Port>} */ #popups = new Set();
+  /** @type {Map<number, {verb: string, popup: chrome.runtime.Port, timer: ReturnType<typeof setTimeout>}>} */
+  #calls = new Map();
+  /** @type {LinkState} */ #state = 'starting';
+  #reason = '';
+  /** @type {Refusal | null} */ #error = null;
+  /** @type {any} */ #status = null;
+  #statusMs = 0;
+  #slot = '';
+  #call = 0;
+  #browser;
+  #gate;
+  #memory;
+  #link;
+  #ledger;
+  #stopList;
+
+  /**
+   * @param {object} parts
+   * @param {import('./browser.js').Browser} parts.browser
+   * @param {import('./gate.js').Gate} parts.gate
+   * @param {import('./state.js').Memory} parts.memory
+   * @param {import('./link.js').Link} parts.link
+   * @param {import('./ledger.js').Ledger} parts.ledger
+   * @param {() => Promise<(TabRef & {shares: boolean})[]>} parts.stopList tabs that end with "Stop the page"
+   */
+  constructor({browser, gate, memory, link, ledger, stopList}) {
+    this.#browser = browser;
+    this.#gate = gate;
+    this.#memory = memory;
+    this.#link = link;
+    this.#ledger = ledger;
+    this.#stopList = stopList;
+  }
+
+  /** @param {chrome.runtime.Port} port */
+  connect(port) {
+    const {sender} = port;
+    const url = (sender?.url ?? '').split(/[?#]/)[0];
+    if (port.name !== 'popup' || sender?.id !== this.#browser.id() || url !== this.#browser.popupURL()) {
+      note('refused a connection that is not the popup’s', url);
+      port.disconnect();
+      return;
+    }
+    this.#popups.add(port);
+    port.onDisconnect.addListener(() => this.#popups.delete(port));
+    port.onMessage.addListener((message) => this.#hear(port, message));
+    port.postMessage(this.#snapshot());
+  }
+
+  /** @param {LinkState} state @param {string} [reason] @param {Refusal | null} [error] */
+  linkIs(state, reason = '', error = null) {
+    if (state !== 'up') this.#status = null;
+    // A refusal says more than the end of the port that follows it.
+    const keep = state === 'down' && !error && this.#error !== null;
+    if (!keep) [this.#reason, this.#error] = [reason, error];
+    this.#state = state;
+    this.changed();
+  }
+
+  /** @param {any} status the daemon's */
+  show(status) {
+    this.#status = status;
+    this.#statusMs = this.#browser.monoMs();
+    if (typeof status?.slot === 'string') this.#slot = status.slot;
+    this.changed();
+  }
+
+  changed() {
+    if (this.#popups.size === 0) return;
+    const snapshot = this.#snapshot();
+    for (const popup of this.#popups) popup.postMessage(snapshot);
+  }
+
+  /**
+   * A person has taken over.
+   * @param {number} pressedMs wall clock of the button's event
+   * @param {TabRef[]} [stop] tabs whose pages are to end with it
+   */
+  takeOver(pressedMs, stop) {
+    const known = this.#memory.hold;
+    const hold = known ?? {id: this.#browser.uuid(), since_ms: this.#browser.wallMs()};
+    const next = stop ? {...hold, stop_page: true, tabs: stop} : hold;
+    this.#gate.hold = next;
+    this.#gate.close();
+    if (!known) {
+      const heldMs = performance.timeOrigin + performance.now();
+      Object.assign(globalThis, {sessiondockLastHold: {pressed_ms: pressedMs, held_ms: heldMs}});
+    }
+    this.#memory.setHold(next);
+    if (this.#link.welcomed) this.#link.send({t: 'person.hold', hold: next});
+    this.changed();
+  }
+
+  /** @param {{id: number, error?: Refusal | null}} reply */
+  replied({id, error}) {
+    const call = this.#calls.get(id);
+    if (!call) return;
+    this.#calls.delete(id);
+    clearTimeout(call.timer);
+    this.#tell(call.popup, {t: 'reply', verb: call.verb, error: error ?? null});
+  }
+
+  /** @param {chrome.runtime.Port} popup @param {any} message */
+  #hear(popup, message) {
+    switch (message?.t) {
+      case 'takeover':
+        if (message.from === true) this.#ask(popup, 'takeover', {from: true, if_epoch: message.if_epoch});
+        else this.takeOver(Number(message.pressed_ms) || 0);
+        return;
+      case 'stop_list':
+        this.#stopList().then(
+          (tabs) => this.#tell(popup, {t: 'stop_list', tabs}),
+          (error) => this.#tell(popup, {t: 'reply', verb: 'stop_page', error: refuse('internal', String(error))}),
+        );
+        return;
+      case 'stop_page': {
+        const tabs = (Array.isArray(message.tabs) ? message.tabs : []).filter((/** @type {any} */ tab) => Number.isInteger(tab?.tab));
+        if (this.#status?.authority?.holder?.kind === 'human') {
+          this.#ask(popup, 'stop_page', {tabs, confirm: true, if_epoch: message.if_epoch});
+        } else {
+          this.takeOver(Number(message.pressed_ms) || 0, tabs);
+          this.#tell(popup, {t: 'reply', verb: 'stop_page', error: null});
+        }
+        return;
+      }
+      case 'handback':
+        this.#ask(popup, 'handback', {
+          to: typeof message.to === 'string' ? message.to : '',
+          confirm: message.confirm === true,
+          if_epoch: message.if_epoch,
+        });
+        return;
+      default:
+        note('the popup said something unknown');
+    }
+  }
+
+  /**
+   * Puts a person's verb to the daemon.
+   * @param {chrome.runtime.Port} popup @param {string} verb @param {Record<string, unknown>} fields
+   */
+  #ask(popup, verb, fields) {
+    const id = ++this.#call;
+    const ifEpoch = Number.isSafeInteger(fields.if_epoch) ? fields.if_epoch : 0;
+    const message = {t: 'person.call', id, verb, to: '', confirm: false, from: false, tabs: [], ...fields, if_epoch: ifEpoch};
+    if (!this.#link.welcomed || !this.#link.send(message)) {
+      const error = refuse('unavailable', 'The daemon cannot be reached, so nothing was asked of it.');
+      this.#tell(popup, {t: 'reply', verb, error});
+      return;
+    }
+    const timer = setTimeout(() => {
+      this.#calls.delete(id);
+      const error = refuse('deadline', 'The daemon has not answered. Whether it did so is not known.');
+      this.#tell(popup, {t: 'reply', verb, error});
+    }, CALL_MS);
+    this.#calls.set(id, {verb, popup, timer});
+  }
+
+  /** @param {chrome.runtime.Port} popup @param {unknown} message */
+  #tell(popup, message) {
+    if (this.#popups.has(popup)) popup.postMessage(message);
+  }
+
+  /** @returns {Snapshot} */
+  #snapshot() {
+    const {hold} = this.#memory;
+    let open = 0;
+    for (const entry of this.#ledger.entries()) open += entry.open;
+    return {
+      t: 'state',
+      link: this.#state,
+      reason: this.#reason,
+      error: this.#error,
+      hold: hold && {since_ms: hold.since_ms, told: this.#link.welcomed},
+      status: this.#status,
+      age_ms: this.#status ? this.#browser.monoMs() - this.#statusMs : 0,
+      open,
+      slot: this.#slot,
+    };
+  }
+}

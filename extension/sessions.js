@@ -1,0 +1,353 @@
+// @ts-check
+
+/**
+ * Debugger sessions: one a tab, attached at the first need and kept until the drain
+ * has ended. Orders that come while a tab is being attached wait in their order.
+ * Nothing here re-attaches by itself.
+ */
+
+import {ATTACH_MS, MAX_QUEUED} from './limits.js';
+import {OUTSIDE} from './gate.js';
+import {note, refuse} from './refusal.js';
+import {isNewTab} from './tabs.js';
+
+/** @typedef {import('./refusal.js').Refusal} Refusal */
+/** @typedef {import('./gate.js').Order} Order */
+
+/**
+ * @typedef {object} Session
+ * @property {number} tab
+ * @property {boolean} attached
+ * @property {Promise<void> | null} attaching
+ * @property {string} mainFrame the DevTools protocol's name of the main frame, '' if not known
+ * @property {{order: Order, run: () => void, fail: (error: Refusal) => void}[]} queue
+ * @property {Map<Order, (error: Refusal) => void>} open dispatched orders that are not answered
+ * @property {Set<string>} paused requests that Fetch holds back
+ * @property {Map<string, number>} buttons mouse buttons that an agent holds, with the modifiers
+ * @property {Map<string, Record<string, unknown>>} keys keys that an agent holds
+ * @property {boolean} everyDocument an agent's script runs in each new document here
+ */
+
+/**
+ * @typedef {object} Events
+ * @property {(tab: number) => void} crashed
+ * @property {(tab: number) => void} asked the main frame's document asked to be replaced
+ * @property {(tab: number) => void} canceled a person ended the debugging
+ */
+
+const ALREADY = /already attached/i;
+const FORBIDDEN = /cannot (access|attach)|blocked|not allowed|restricted/i;
+const ONE_DAY = 86_400_000;
+
+export class Sessions {
+  /** @type {Map<number, Session>} */ #sessions = new Map();
+  #browser;
+  #gate;
+  #documents;
+  #events;
+
+  /**
+   * @param {import('./browser.js').Browser} browser
+   * @param {import('./gate.js').Gate} gate
+   * @param {import('./documents.js').Documents} documents
+   * @param {Events} events
+   */
+  constructor(browser, gate, documents, events) {
+    this.#browser = browser;
+    this.#gate = gate;
+    this.#documents = documents;
+    this.#events = events;
+  }
+
+  /** Takes up the sessions that a former life of the worker has left, so that the drain ends them. */
+  async adopt() {
+    for (const {attached, tabId} of await this.#browser.debugTargets()) {
+      if (!attached || !tabId || this.#sessions.has(tabId)) continue;
+      const session = this.#make(tabId);
+      session.attached = true;
+      this.#setUp(session);
+    }
+  }
+
+  /** @param {number} tab */
+  attached(tab) {
+    return this.#sessions.get(tab)?.attached ?? false;
+  }
+
+  /** Whether an agent's script runs in each new document of a tab. @param {number} tab */
+  everyDocument(tab) {
+    return this.#sessions.get(tab)?.everyDocument ?? false;
+  }
+
+  tabs() {
+    return [...this.#sessions.values()].filter((session) => session.attached).map((session) => session.tab);
+  }
+
+  /**
+   * Runs an order in its turn: at once if its tab is attached and nothing waits there.
+   * The gate decides again in the turn in which it runs.
+   * @param {Order} order @param {boolean} needsDebugger
+   * @param {() => void} run @param {(error: Refusal) => void} fail it was not dispatched
+   */
+  submit(order, needsDebugger, run, fail) {
+    const session = this.#sessions.get(order.tab);
+    if (session ? session.queue.length === 0 && (session.attached || !needsDebugger) : !needsDebugger) {
+      run();
+      return;
+    }
+    const refused = this.#gate.check(order);
+    if (refused) {
+      fail(refused);
+      return;
+    }
+    const it = session ?? this.#make(order.tab);
+    if (it.queue.length >= MAX_QUEUED) {
+      fail(refuse('limit', 'too many commands wait for this tab'));
+      return;
+    }
+    it.queue.push({order, run, fail});
+    if (it.queue.length === 1) this.#attach(it, order);
+  }
+
+  /**
+   * Attaches for the system's own work.
+   * @param {number} tab
+   */
+  async attach(tab) {
+    if (this.attached(tab)) return;
+    const session = this.#sessions.get(tab) ?? this.#make(tab);
+    try {
+      await this.#attachNow(session);
+    } catch (error) {
+      if (this.#sessions.get(tab) === session && session.queue.length === 0) this.#sessions.delete(tab);
+      throw error;
+    }
+  }
+
+  /**
+   * Notes what a dispatched order leaves held, paused or open.
+   * @param {Order} order @param {(error: Refusal) => void} crashed
+   */
+  dispatched(order, crashed) {
+    const session = this.#sessions.get(order.tab);
+    if (!session) return;
+    session.open.set(order, crashed);
+    const {method, params} = order;
+    if (method === 'Input.dispatchMouseEvent') {
+      if (params.type === 'mousePressed' && params.button && params.button !== 'none') {
+        session.buttons.set(params.button, params.modifiers ?? 0);
+      } else if (params.type === 'mouseReleased') {
+        session.buttons.delete(params.button);
+      }
+    } else if (method === 'Input.dispatchKeyEvent') {
+      const name = String(params.code || params.key || params.windowsVirtualKeyCode || '');
+      if (params.type === 'keyDown' || params.type === 'rawKeyDown') session.keys.set(name, params);
+      else if (params.type === 'keyUp') session.keys.delete(name);
+    } else if (method === 'Page.addScriptToEvaluateOnNewDocument') {
+      session.everyDocument = true;
+    } else if (method.startsWith('Fetch.') && typeof params.requestId === 'string') {
+      session.paused.delete(params.requestId);
+    }
+  }
+
+  /** An order's promise has settled. @param {Order} order */
+  answered(order) {
+    this.#sessions.get(order.tab)?.open.delete(order);
+  }
+
+  /** @param {number} tab @param {string} child @param {string} method @param {any} params */
+  event(tab, child, method, params) {
+    const session = this.#sessions.get(tab);
+    if (!session) return;
+    switch (method) {
+      case 'Inspector.targetCrashed':
+        if (!child) this.#crashed(session);
+        return;
+      case 'Page.frameNavigated':
+        if (!child && params.frame && !params.frame.parentId) session.mainFrame = params.frame.id;
+        return;
+      case 'Page.frameRequestedNavigation':
+        if (child || (params.disposition && params.disposition !== 'currentTab')) return;
+        if (params.frameId !== session.mainFrame) return;
+        this.#events.asked(tab);
+        return;
+      case 'Fetch.requestPaused':
+        if (!child) session.paused.add(params.requestId);
+        return;
+      case 'Page.javascriptDialogOpening':
+        if (params.type === 'beforeunload' && this.#gate.stopping) {
+          this.#system(tab, 'Page.handleJavaScriptDialog', {accept: true}, 'beforeunload');
+        }
+    }
+  }
+
+  /** @param {number} tab @param {string} reason of chrome.debugger.onDetach */
+  detached(tab, reason) {
+    const session = this.#sessions.get(tab);
+    this.#sessions.delete(tab);
+    // What was open is answered by its own promise, with an error that proves nothing.
+    if (session) this.#fail(session, refuse('unavailable', `the debugger was detached: ${reason}`));
+    if (reason === 'canceled_by_user') this.#events.canceled(tab);
+  }
+
+  /** Lets go of everything that an agent holds down, and fails what Fetch holds back. */
+  release() {
+    for (const {tab, attached, keys, buttons, paused} of this.#sessions.values()) {
+      if (!attached) continue;
+      for (const {key, code, windowsVirtualKeyCode, location} of keys.values()) {
+        const up = {type: 'keyUp', key, code, windowsVirtualKeyCode, location};
+        this.#system(tab, 'Input.dispatchKeyEvent', JSON.parse(JSON.stringify(up)));
+      }
+      for (const button of buttons.keys()) {
+        this.#system(tab, 'Input.dispatchMouseEvent', {type: 'mouseReleased', x: OUTSIDE, y: OUTSIDE, button, clickCount: 0});
+      }
+      for (const requestId of paused) this.#system(tab, 'Fetch.failRequest', {requestId, errorReason: 'Aborted'});
+      keys.clear();
+      buttons.clear();
+      paused.clear();
+    }
+  }
+
+  /** Ends the renderer of a tab. It is proved by the crash that is seen, not by this. @param {number} tab */
+  crash(tab) {
+    return this.#system(tab, 'Page.crash', {});
+  }
+
+  /** Detaches from every tab. */
+  async detachAll() {
+    const gone = [...this.#sessions.values()];
+    this.#sessions.clear();
+    for (const session of gone) this.#fail(session, refuse('fenced', 'a person or another lease has this browser now'));
+    await Promise.all(
+      gone
+        .filter((session) => session.attached)
+        .map(({tab}) => this.#browser.detach(tab).catch((/** @type {unknown} */ error) => note('detach', error))),
+    );
+  }
+
+  /** @param {number} tab @returns {Session} */
+  #make(tab) {
+    const session = {
+      tab, attached: false, attaching: null, mainFrame: '', queue: [], open: new Map(),
+      paused: new Set(), buttons: new Map(), keys: new Map(), everyDocument: false,
+    };
+    this.#sessions.set(tab, session);
+    return session;
+  }
+
+  /** @param {Session} session @param {Order} order the one that needs it */
+  async #attach(session, order) {
+    try {
+      if (isNewTab(this.#documents.url(session.tab))) {
+        // The browser's own page takes no debugger, and nothing of a website is lost.
+        const blank = {...order, kind: 'tab_blank', document: '', method: ''};
+        const {refused, sent} = this.#gate.dispatch(blank);
+        if (refused) {
+          this.#drop(session, refused);
+          return;
+        }
+        await sent;
+      }
+      await this.#attachNow(session);
+    } catch (error) {
+      const text = error instanceof Error ? error.message : String(error);
+      this.#drop(session, refuse(FORBIDDEN.test(text) ? 'policy' : 'unavailable', `the tab cannot be driven: ${text}`));
+      return;
+    }
+    if (this.#sessions.get(session.tab) !== session) return;
+    for (let next = session.queue.shift(); next; next = session.queue.shift()) next.run();
+  }
+
+  /** @param {Session} session */
+  #attachNow(session) {
+    session.attaching ??= this.#attachInTime(session).finally(() => {
+      session.attaching = null;
+    });
+    return session.attaching;
+  }
+
+  /** @param {Session} session */
+  async #attachInTime(session) {
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    let timer;
+    const late = new Promise((_, reject) => {
+      timer = setTimeout(() => reject(new Error('the browser did not attach in time')), ATTACH_MS);
+    });
+    try {
+      await Promise.race([late, this.#attachOnce(session)]);
+    } finally {
+      clearTimeout(timer);
+    }
+    session.attached = true;
+    this.#setUp(session);
+  }
+
+  /** @param {Session} session */
+  async #attachOnce(session) {
+    const {tab} = session;
+    try {
+      await this.#browser.attach(tab);
+    } catch (error) {
+      if (!ALREADY.test(error instanceof Error ? error.message : '')) throw error;
+      // Left by a former life of the worker. If it is another's, this fails too.
+      await this.#browser.detach(tab).catch((/** @type {unknown} */ gone) => note('detach', gone));
+      await this.#browser.attach(tab);
+    }
+    if (this.#sessions.get(tab) !== session) {
+      // A fence let go of every tab while this one was being attached.
+      await this.#browser.detach(tab);
+      throw new Error('the tab was let go meanwhile');
+    }
+  }
+
+  /** What the evidence rests on. The agent's own command follows without waiting for it. @param {Session} session */
+  #setUp(session) {
+    this.#system(session.tab, 'Page.enable', {});
+    this.#system(session.tab, 'Inspector.enable', {});
+    this.#system(session.tab, 'Emulation.setFocusEmulationEnabled', {enabled: true});
+    this.#system(session.tab, 'Page.getFrameTree', {}).then((tree) => {
+      session.mainFrame ||= tree?.frameTree?.frame?.id ?? '';
+    });
+  }
+
+  /**
+   * The system's own command, under the epoch in force.
+   * @param {number} tab @param {string} method @param {Record<string, unknown>} params @param {string} [dialog]
+   * @returns {Promise<any>} never rejected: its answer decides nothing
+   */
+  #system(tab, method, params, dialog) {
+    const {refused, sent} = this.#gate.dispatch({
+      by: 'system', kind: 'cdp', epoch: this.#gate.epoch, port: null, tab, frame: 0, document: '', method, params,
+      monoMs: this.#browser.monoMs() + ONE_DAY, wallMs: this.#browser.wallMs() + ONE_DAY,
+      action: '', seq: 0, effect: false, script: false, dialog,
+    });
+    if (refused) {
+      note(`${method} was refused`, refused.message);
+      return Promise.resolve(undefined);
+    }
+    return sent.catch((error) => note(method, error));
+  }
+
+  /** @param {Session} session */
+  #crashed(session) {
+    const open = [...session.open.values()];
+    session.open.clear();
+    session.keys.clear();
+    session.buttons.clear();
+    session.paused.clear();
+    // These promises never settle: the answer is that there will be none.
+    for (const crashed of open) crashed(refuse('unavailable', 'the page’s renderer crashed'));
+    this.#events.crashed(session.tab);
+  }
+
+  /** @param {Session} session @param {Refusal} error */
+  #drop(session, error) {
+    if (this.#sessions.get(session.tab) === session) this.#sessions.delete(session.tab);
+    this.#fail(session, error);
+  }
+
+  /** @param {Session} session @param {Refusal} error */
+  #fail(session, error) {
+    for (const {fail} of session.queue.splice(0)) fail(error);
+  }
+}

@@ -1,0 +1,164 @@
+// @ts-check
+
+/**
+ * The browser's tabs, and which of them the lease sees: lent (they were within its
+ * origins when it was granted: to act in, not to close) and owned (made under it).
+ * All others do not exist for an agent.
+ */
+
+/**
+ * @typedef {object} Tab
+ * @property {number} tab
+ * @property {string} url of the address bar
+ * @property {string} title
+ * @property {boolean} active in its window
+ * @property {number} window
+ * @property {number} shownTick counts up each time a tab is brought to the front
+ */
+
+const NEW_TAB = /^(chrome:\/\/(newtab|new-tab-page)\/?|about:newtab)$/;
+
+/** A new tab's own page, to which no debugger can be attached. @param {string} url */
+export const isNewTab = (url) => NEW_TAB.test(url);
+
+/** Whether a page is the website's, not the browser's own. @param {string} url */
+export const isWeb = (url) => /^https?:/.test(url);
+
+/** @param {string} url */
+function originOf(url) {
+  try {
+    return new URL(url).origin;
+  } catch {
+    return 'null';
+  }
+}
+
+export class Tabs {
+  /** @type {Map<number, Tab>} */ #tabs = new Map();
+  /** @type {Set<number>} */ #lent = new Set();
+  /** @type {Set<number>} */ #owned = new Set();
+  /** @type {Set<string>} */ #origins = new Set();
+  #tick = 0;
+  #focused = -1;
+
+  /** @param {any} tab chrome.tabs.Tab */
+  put(tab) {
+    if (typeof tab.id !== 'number') return;
+    const known = this.#tabs.get(tab.id);
+    this.#tabs.set(tab.id, {
+      tab: tab.id,
+      url: tab.url || tab.pendingUrl || '',
+      title: tab.title ?? '',
+      active: tab.active === true,
+      window: tab.windowId ?? -1,
+      shownTick: tab.active && !known?.active ? ++this.#tick : known?.shownTick ?? 0,
+    });
+  }
+
+  /**
+   * A tab that a lent or owned one opened is owned.
+   * @param {any} tab chrome.tabs.Tab
+   */
+  created(tab) {
+    this.put(tab);
+    if (typeof tab.openerTabId === 'number' && this.visible(tab.openerTabId)) this.#owned.add(tab.id);
+  }
+
+  /** @param {number} source @param {number} tab */
+  openedBy(source, tab) {
+    if (this.visible(source)) this.#owned.add(tab);
+  }
+
+  /** @param {number} tab */
+  own(tab) {
+    this.#owned.add(tab);
+  }
+
+  /** @param {number} tab @param {number} window */
+  activated(tab, window) {
+    for (const other of this.#tabs.values()) if (other.window === window) other.active = other.tab === tab;
+    const it = this.#tabs.get(tab);
+    if (it) it.shownTick = ++this.#tick;
+  }
+
+  /** @param {number} window -1 if none of the browser's has the focus: the last one counts on */
+  focused(window) {
+    if (window >= 0) this.#focused = window;
+  }
+
+  /** @param {number} tab */
+  removed(tab) {
+    this.#tabs.delete(tab);
+    this.#lent.delete(tab);
+    this.#owned.delete(tab);
+  }
+
+  /**
+   * A grant of a new epoch: nothing is inherited from the lease before it.
+   * @param {string[]} origins none: any website's
+   * @param {(tab: number) => string} url of the tab's main document
+   */
+  lend(origins, url) {
+    this.#origins = new Set(origins.map(originOf));
+    this.#owned.clear();
+    this.#lent.clear();
+    for (const {tab, url: shown} of this.#tabs.values()) {
+      if (this.allowed(url(tab) || shown)) this.#lent.add(tab);
+    }
+  }
+
+  /** Nothing is visible to anyone. */
+  withdraw() {
+    this.#owned.clear();
+    this.#lent.clear();
+  }
+
+  /** @param {number} tab */
+  visible(tab) {
+    return this.#lent.has(tab) || this.#owned.has(tab);
+  }
+
+  /** @param {number} tab */
+  owns(tab) {
+    return this.#owned.has(tab);
+  }
+
+  /**
+   * Whether the lease may act on a page at this address. An empty page and the
+   * browser's own page about a failed navigation belong to no website.
+   * @param {string} url
+   */
+  allowed(url) {
+    if (url === '' || url.startsWith('about:blank') || url.startsWith('chrome-error:') || isNewTab(url)) return true;
+    const origin = originOf(url);
+    if (!/^https?:/.test(origin)) return false;
+    return this.#origins.size === 0 || this.#origins.has(origin);
+  }
+
+  /** The lease's tab in front: of the focused window, else the one shown last. 0 if it has none. */
+  active() {
+    let best = 0;
+    let bestTick = -1;
+    for (const tab of this.#tabs.values()) {
+      if (!this.visible(tab.tab)) continue;
+      if (tab.active && tab.window === this.#focused) return tab.tab;
+      const tick = tab.active ? tab.shownTick + this.#tick + 1 : tab.shownTick;
+      if (tick > bestTick) [best, bestTick] = [tab.tab, tick];
+    }
+    return best;
+  }
+
+  /** The tab in front of every window, visible to the lease or not. */
+  inFront() {
+    return [...this.#tabs.values()].filter((tab) => tab.active).map((tab) => tab.tab);
+  }
+
+  /** @param {number} tab */
+  get(tab) {
+    return this.#tabs.get(tab);
+  }
+
+  all() {
+    return [...this.#tabs.values()];
+  }
+}
