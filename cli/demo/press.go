@@ -216,3 +216,18 @@ func wait(ctx context.Context, d time.Duration) error {
 		return nil
 	}
 }
+
+// Message measures one message from the popup to the worker and its answer,
+// whatever the answer is.
+func (h *Hand) Message(ctx context.Context) (time.Duration, error) {
+	if err := h.Open(ctx); err != nil {
+		return 0, err
+	}
+	var ms float64
+	err := h.pipe.Eval(ctx, h.popup, `(async () => {
+		const began = performance.now();
+		await chrome.runtime.sendMessage({ t: "status" }).catch(() => {});
+		return performance.now() - began;
+	})()`, &ms)
+	return time.Duration(ms * float64(time.Millisecond)), err
+}

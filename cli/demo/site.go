@@ -116,7 +116,7 @@ func (s *Site) Origin() string { return s.OriginAt("127.0.0.1") }
 func (s *Site) OriginAt(host string) string { return fmt.Sprintf("http://%s:%d", host, s.port) }
 
 // URL is the address of a page of a scope. Pages: product, form, busy, child,
-// saved, script. Query is appended as it is.
+// saved, script, webdriver, button, noise. Query is appended as it is.
 func (s *Site) URL(scope, page, query string) string { return s.URLAt("127.0.0.1", scope, page, query) }
 
 // URLAt is URL under another name of this machine.

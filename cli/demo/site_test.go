@@ -60,7 +60,7 @@ func TestSitePages(t *testing.T) {
 	}
 	defer site.Close()
 	for page, want := range map[string]int{
-		"product": 200, "form": 200, "busy": 200, "child": 200, "saved": 200, "script": 200, "webdriver": 200,
+		"product": 200, "form": 200, "busy": 200, "child": 200, "saved": 200, "script": 200, "webdriver": 200, "button": 200, "noise": 200,
 		"base": 404, "other": 404,
 	} {
 		resp, err := http.Get(site.URL("pages", page, "more=1"))

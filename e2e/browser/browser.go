@@ -3,8 +3,8 @@
 // facts about the browser are established without SessionDock.
 //
 // It never switches Chromium's sandbox off, so it does not run as root; package
-// demo has the home and the ordinary uid for that. A browser's profile lies in the
-// temporary directory and is removed by Close.
+// demo has the home and the ordinary uid for that. A fresh profile lies in
+// the temporary directory and is removed by Close.
 package browser
 
 import (
@@ -24,6 +24,7 @@ import (
 
 // Options say how a browser is started.
 type Options struct {
+	Profile   string                     // a profile to use and to keep; default a fresh one
 	Extension string                     // directory of an unpacked extension, or empty
 	Pipe      bool                       // with a debugging pipe
 	Port      bool                       // with a debugging port; see Browser.DevTools
@@ -38,6 +39,7 @@ type Browser struct {
 	Profile string
 	PID     int
 
+	keep bool // the profile
 	cmd  *exec.Cmd
 	done chan struct{} // closed when the process has ended
 }
@@ -48,23 +50,24 @@ var flags = []string{
 	"--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-quic",
 }
 
-// Start starts a headless Chromium with a fresh profile.
+// Start starts a headless Chromium.
 func Start(o Options) (*Browser, error) {
 	path, err := exec.LookPath("chromium")
 	if err != nil {
 		return nil, err
 	}
-	profile, err := os.MkdirTemp("", "profile-")
-	if err != nil {
-		return nil, err
-	}
-	b := &Browser{Profile: profile, done: make(chan struct{})}
-	if o.Prepare != nil {
-		if err := o.Prepare(profile); err != nil {
-			return nil, errors.Join(err, os.RemoveAll(profile))
+	b := &Browser{Profile: o.Profile, keep: o.Profile != "", done: make(chan struct{})}
+	if !b.keep {
+		if b.Profile, err = os.MkdirTemp("", "profile-"); err != nil {
+			return nil, err
 		}
 	}
-	args := append([]string{"--user-data-dir=" + profile}, flags...)
+	if o.Prepare != nil {
+		if err := o.Prepare(b.Profile); err != nil {
+			return nil, errors.Join(err, b.removeProfile())
+		}
+	}
+	args := append([]string{"--user-data-dir=" + b.Profile}, flags...)
 	if o.Extension != "" {
 		args = append(args, "--load-extension="+o.Extension)
 	}
@@ -80,7 +83,7 @@ func Start(o Options) (*Browser, error) {
 	if o.Pipe {
 		args = append(args, "--remote-debugging-pipe")
 		if conn, b.cmd.ExtraFiles, err = newPipeEnds(); err != nil {
-			return nil, errors.Join(err, os.RemoveAll(profile))
+			return nil, errors.Join(err, b.removeProfile())
 		}
 	}
 	b.cmd.Args = append(append(b.cmd.Args, args...), o.URL)
@@ -92,7 +95,7 @@ func Start(o Options) (*Browser, error) {
 		if conn != nil {
 			err = errors.Join(err, conn.Close())
 		}
-		return nil, errors.Join(err, os.RemoveAll(profile))
+		return nil, errors.Join(err, b.removeProfile())
 	}
 	b.PID = b.cmd.Process.Pid
 	go func() {
@@ -171,14 +174,21 @@ func (b *Browser) Close() error {
 	if b.Pipe != nil {
 		err = errors.Join(err, b.Pipe.Close())
 	}
+	return errors.Join(err, b.removeProfile())
+}
+
+func (b *Browser) removeProfile() error {
+	if b.keep {
+		return nil
+	}
 	// Helpers of the browser may write a last file while it is removed.
 	for range 20 {
 		if os.RemoveAll(b.Profile) == nil {
-			return err
+			return nil
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	return errors.Join(err, os.RemoveAll(b.Profile))
+	return os.RemoveAll(b.Profile)
 }
 
 // ExtensionID is the identifier that Chromium gives to an unpacked extension

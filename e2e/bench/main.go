@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"sessiondock.dev/sessiondock/cli/demo"
+	"sessiondock.dev/sessiondock/e2e/bench/relay"
+)
+
+const (
+	// wholeRun bounds a run of everything.
+	wholeRun = 20 * time.Minute
+	// rounds and warmUp are how often each thing is measured, and not counted before.
+	rounds = 500
+	warmUp = 50
+	// launches is how often a browser is started for launch_vs_plain.
+	launches = 10
+	// presses is how often the popup is pressed.
+	presses = 100
+	// lines is the file of figures, in a run's home and in build/.
+	lines = "bench.jsonl"
+)
+
+// part measures some figures; parts that share a set-up are one.
+type part struct {
+	names   []string
+	product bool // needs SessionDock's own programs
+	measure func(context.Context, *bench) ([]Figure, error)
+}
+
+var parts = []part{
+	{[]string{"relay_vs_direct"}, false, measureRelay},
+	{[]string{"evaluate_vs_relay", "evaluate_vs_direct", "click_vs_direct", "takeover_idle_ms", "takeover_idle_p99_ms"}, true, measureActions},
+	{[]string{"host_rss_mb", "daemon_rss_mb"}, true, measureMemory},
+	{[]string{"launch_vs_plain"}, true, measureLaunch},
+	{[]string{"popup_hold_ms"}, true, measurePopup},
+}
+
+func main() {
+	if relay.IsHost() {
+		if err := relay.RunHost(); err != nil {
+			fmt.Fprintln(os.Stderr, "error:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	code, err := run()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run() (int, error) {
+	home, in := demo.InHome()
+	if !in {
+		return demo.Rehome(demo.Run{Args: os.Args[1:], Prepare: buildPrograms, Finish: keepLines})
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), wholeRun)
+	defer cancel()
+	site, err := demo.OpenSite()
+	if err != nil {
+		return 0, err
+	}
+	defer site.Close()
+	b := &bench{home: home, site: site}
+	var figures []Figure
+	var failed []error
+	for _, p := range parts {
+		if !wanted(p.names) {
+			continue
+		}
+		fmt.Fprintf(os.Stderr, "measuring %s\n", strings.Join(p.names, ", "))
+		got, err := p.measure(ctx, b)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", strings.Join(p.names, ", "), err))
+		}
+		for _, f := range got {
+			if wanted([]string{f.Name}) {
+				figures = append(figures, f)
+			}
+		}
+	}
+	out, err := os.Create(filepath.Join(home.Dir, lines))
+	if err != nil {
+		return 0, err
+	}
+	if err := errors.Join(writeLines(out, figures), out.Close()); err != nil {
+		return 0, err
+	}
+	printTable(os.Stdout, figures)
+	return 0, errors.Join(failed...)
+}
+
+// wanted says whether ONLY names one of the figures, or nothing.
+func wanted(names []string) bool {
+	only := os.Getenv("ONLY")
+	if only == "" {
+		return true
+	}
+	for name := range strings.SplitSeq(only, ",") {
+		if slices.Contains(names, strings.TrimSpace(name)) {
+			return true
+		}
+	}
+	return false
+}
+
+// buildPrograms builds what is measured, and puts this program there a second time
+// as the bare relay's host.
+func buildPrograms(bin string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if err := os.Symlink(filepath.Base(self), filepath.Join(bin, relay.HostName)); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(parts, func(p part) bool { return p.product && wanted(p.names) }) {
+		return nil
+	}
+	for program, pkg := range map[string]string{"sessiondockd": "daemon", "sessiondock-host": "host"} {
+		cmd := exec.Command("go", "build", "-o", filepath.Join(bin, program), "sessiondock.dev/sessiondock/"+pkg)
+		cmd.Stderr = os.Stderr
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("build %s: %w", program, err)
+		}
+	}
+	return nil
+}
+
+// keepLines takes the figures out of the run's home.
+func keepLines(home demo.Home) error {
+	text, err := os.ReadFile(filepath.Join(home.Dir, lines))
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll("build", 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join("build", lines), text, 0o644)
+}
