@@ -188,27 +188,6 @@ func (f *actFlags) finish(c *cobra.Command) error {
 	return nil
 }
 
-// check refuses what the daemon would refuse too, before a lease is touched.
-func check(c *cobra.Command, act wire.Act) error {
-	v, ok := wire.Verb(act.Verb)
-	if !ok {
-		return usage(c, "there is no verb %q", act.Verb)
-	}
-	given := map[string]bool{
-		"url": act.URL != "", "value": act.Value != nil, "key": act.Key != "", "files": len(act.Files) > 0,
-		"expression": act.Expression != "", "accept": act.Accept != nil, "method": act.Method != "",
-	}
-	for _, need := range strings.Fields(v.Needs) {
-		if !given[need] {
-			return usage(c, "%s: %s is missing", v.Verb, strings.ToUpper(need))
-		}
-	}
-	if v.Target == "need" && act.Selector == "" && act.Ref == "" && act.Text == "" && act.Role == "" {
-		return usage(c, "%s: which element? Give a selector, --ref, --text or --role", v.Verb)
-	}
-	return nil
-}
-
 // lease takes the lease off the front of the arguments, or from the environment.
 // A ULID is never the name of a verb.
 func (a *app) lease(c *cobra.Command, args []string) (core.LeaseID, []string, error) {
@@ -249,7 +228,8 @@ func (a *app) act(c *cobra.Command, f *actFlags, args []string) error {
 	if err := f.finish(c); err != nil {
 		return err
 	}
-	if err := check(c, f.act); err != nil {
+	// The daemon would refuse it too; here it costs no lease and no epoch.
+	if _, err := wire.CheckAct(f.act); err != nil {
 		return err
 	}
 	r := wire.ActRequest{ID: core.ClientID(f.id), DeadlineMs: f.deadline.Milliseconds(), Act: f.act}

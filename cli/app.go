@@ -93,7 +93,7 @@ result on the website.`,
 			root.AddCommand(c)
 		}
 	}
-	add(groupDaemon, a.upCmd(), a.downCmd(), a.versionCmd())
+	add(groupDaemon, a.upCmd(), a.downCmd(), a.demoCmd(), a.versionCmd())
 	add(groupSlots, a.slotCmd(), a.bindCmd(), a.bindingCmd(), a.delegateCmd())
 	add(groupAgent, a.leaseCmd(), a.actCmd())
 	add(groupPerson, a.statusCmd(), a.takeoverCmd(), a.handbackCmd(), a.actionsCmd(), a.resolveCmd(), a.quarantineCmd(), a.eventsCmd())

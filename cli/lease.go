@@ -68,7 +68,6 @@ one step. The capability is shown once; with it anyone can act under this lease.
 	f.DurationVar(&wait, "wait", 0, "how long to wait in the queue (default: not at all)")
 	f.StringVar(&r.Task, "task", "", "what it is for, as people will read it")
 	f.StringVar(&agent, "agent", "", "the agent's name (default: the delegation's)")
-	f.StringArrayVar(&r.Keys, "key", nil, "a further conflict key, repeatable")
 	f.StringVar(&r.RequestID, "request-id", "", "identifier of this wish: the same one returns the same lease (default: a new one)")
 	f.StringVar(&delegate, "delegation-file", "", "file with the delegation's token")
 	return c
@@ -185,7 +184,6 @@ func (a *app) leaseReleaseCmd() *cobra.Command {
 	var (
 		file   string
 		revoke bool
-		note   string
 	)
 	c := &cobra.Command{
 		Use:   "release LEASE",
@@ -193,7 +191,7 @@ func (a *app) leaseReleaseCmd() *cobra.Command {
 		Long: `Ends a lease by its holder, with its capability. A person may end any lease with
 --revoke, at the person's socket and without a capability.`,
 		Example: `  sessiondock lease release "$SESSIONDOCK_LEASE"
-  sessiondock lease release 01JZ8M3T6V4Q0W9YB2C7D5E1FG --revoke --note "wrong shop"`,
+  sessiondock lease release 01JZ8M3T6V4Q0W9YB2C7D5E1FG --revoke`,
 		Args: names("LEASE"),
 		RunE: func(c *cobra.Command, args []string) error {
 			lease := core.LeaseID(args[0])
@@ -208,10 +206,7 @@ func (a *app) leaseReleaseCmd() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return done(door.Revoke(c.Context(), lease, wire.ChangeRequest{By: surface, Note: note}))
-			}
-			if note != "" {
-				return usage(c, "--note goes with --revoke only")
+				return done(door.Revoke(c.Context(), lease, wire.ChangeRequest{By: surface}))
 			}
 			return a.withCapability(file, func(door *client.Client, capability client.Secret) error {
 				return done(door.Release(c.Context(), lease, capability))
@@ -219,7 +214,6 @@ func (a *app) leaseReleaseCmd() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&revoke, "revoke", false, "as a person, end it without its capability")
-	c.Flags().StringVar(&note, "note", "", "with --revoke: why, for the journal")
 	capabilityFlag(c, &file)
 	return c
 }

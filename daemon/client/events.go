@@ -22,10 +22,11 @@ const maxEventLine = 256 << 10
 
 // Health is the answer of /v1/healthz.
 type Health struct {
-	OK      bool   `json:"ok"`
-	Version any    `json:"version"`
-	Build   string `json:"build"`
-	PID     int    `json:"pid"`
+	OK         bool   `json:"ok"`
+	Version    int    `json:"version"` // of the protocol
+	Build      string `json:"build"`
+	PID        int    `json:"pid"`
+	Supervisor string `json:"supervisor"` // direct or systemd
 }
 
 // Health asks whether the daemon serves.

@@ -13,9 +13,9 @@ import (
 	"sessiondock.dev/sessiondock/daemon/wire"
 )
 
-// startAllowance is how long an acquire may take beyond its wait, because the
-// slot's browser may have to be started.
-const startAllowance = 30 * time.Second
+// startAllowance is how long an acquire may take beyond its wait: the daemon gives
+// a granted lease's browser 30 s to start, and answers before this.
+const startAllowance = 30*time.Second + waitMargin
 
 // NewID returns a new identifier for an action or an acquire request.
 func NewID() string { return ulid.MustNew(ulid.Now(), rand.Reader).String() }
