@@ -1,7 +1,3 @@
-// Package supervise starts and ends launches of a slot's browser and says what is
-// verified about them. It never decides who may use one. A launch is ended only
-// when that was verified (I11), and its identity is the supervisor's own record,
-// never a PID or a name alone (I12).
 package supervise
 
 import (

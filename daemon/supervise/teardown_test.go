@@ -1,0 +1,337 @@
+package supervise
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/peer"
+)
+
+const (
+	// polite goes at SIGINT, as Chromium does.
+	polite = `trap 'rm "$P/SingletonLock"; exit 0' INT
+while :; do sleep 0.05; done
+`
+	// stubborn ignores every request to go, and so does its family: one that left
+	// the session and was disowned twice, and one that only ignores.
+	stubborn = `trap '' INT TERM HUP
+setsid sh -c 'sh -c "while :; do sleep 1; done" & exit' &
+sh -c 'trap "" INT TERM; while :; do sleep 1; done' &
+while :; do sleep 1; done
+`
+	// storm keeps thirty chains of processes that do nothing but fork and end, so
+	// that no process of them is there for long.
+	storm = `trap '' INT TERM
+chain() { chain & exit 0; }
+i=0; while [ $i -lt 30 ]; do (chain) & i=$((i+1)); done
+while :; do sleep 1; done
+`
+)
+
+func TestCleanStop(t *testing.T) {
+	f := setup(t, polite)
+	l := f.start(f.spec())
+	begin := time.Now()
+	e := f.d.Stop(f.ctx(), f.slot, l, StopClean)
+	f.mustEnd(e)
+	if !strings.Contains(e.How, "SIGINT") {
+		t.Errorf("How %q does not name the signal that sufficed", e.How)
+	}
+	if d := time.Since(begin); d > 2*time.Second {
+		t.Errorf("a polite browser took %v to end", d)
+	}
+	// The slot is free at once, and the same end is told for ever.
+	f.mustEnd(f.d.Wait(f.ctx(), f.slot, l))
+	f.mustEnd(f.d.Stop(f.ctx(), f.slot, l, StopNow))
+	mustCode(t, f.d.Adopt(f.ctx(), f.slot, l), core.CodeNotFound)
+	again := f.start(f.spec())
+	f.mustEnd(f.d.Stop(f.ctx(), f.slot, again, StopNow))
+}
+
+func TestStopOfOneWhoIgnoresSignals(t *testing.T) {
+	f := setup(t, stubborn)
+	l := f.start(f.spec())
+	eventually(t, "five processes", func() bool { return len(tagged(t, l.ID)) >= 5 })
+	f.mustEnd(f.d.Stop(f.ctx(), f.slot, l, StopNow))
+	if left := tagged(t, l.ID); len(left) != 0 {
+		t.Errorf("verified, and left are %v", left)
+	}
+}
+
+func TestCleanStopGoesOnToKill(t *testing.T) {
+	f := setup(t, stubborn)
+	l := f.start(f.spec())
+	begin := time.Now()
+	f.mustEnd(f.d.Stop(f.ctx(), f.slot, l, StopClean))
+	if d := time.Since(begin); d < intWithin+termWithin {
+		t.Errorf("killed after %v, before SIGINT and SIGTERM had their time", d)
+	}
+}
+
+func TestStopNowHastensACleanStop(t *testing.T) {
+	f := setup(t, stubborn)
+	l := f.start(f.spec())
+	slow := make(chan Ended, 1)
+	go func() { slow <- f.d.Stop(f.ctx(), f.slot, l, StopClean) }()
+	eventually(t, "stopping", func() bool {
+		a, _, err := call(f.ctx(), filepath.Join(f.places().run, "keeper.sock"), peer.Proc{}, request{Op: opStatus, Launch: l.ID})
+		return err == nil && a.State == "stopping"
+	})
+	begin := time.Now()
+	f.mustEnd(f.d.Stop(f.ctx(), f.slot, l, StopNow))
+	if d := time.Since(begin); d > 3*time.Second {
+		t.Errorf("took %v", d)
+	}
+	f.mustEnd(<-slow)
+}
+
+func TestForkStorm(t *testing.T) {
+	f := setup(t, storm)
+	l := f.start(f.spec())
+	time.Sleep(300 * time.Millisecond) // let it rage
+	begin := time.Now()
+	f.mustEnd(f.d.Stop(f.ctx(), f.slot, l, StopNow))
+	t.Logf("ended and verified after %v", time.Since(begin))
+	if left := tagged(t, l.ID); len(left) != 0 {
+		t.Errorf("verified, and left are %v", left)
+	}
+}
+
+func TestBrowserThatEndsByItself(t *testing.T) {
+	f := setup(t, `sleep 300 & sleep 0.3; rm "$P/SingletonLock"; exit 3`+"\n")
+	l := f.start(f.spec())
+	e := f.d.Wait(f.ctx(), f.slot, l)
+	f.mustEnd(e)
+	if !strings.Contains(e.How, "exit code 3") {
+		t.Errorf("How %q does not tell the exit code", e.How)
+	}
+	if left := tagged(t, l.ID); len(left) != 0 {
+		t.Errorf("the browser's child outlived the launch: %v", left)
+	}
+	if _, there, err := readRecord(f.places().run, l.ID); !there || err != nil {
+		t.Errorf("no end record: %v", err)
+	}
+}
+
+// A daemon that is killed leaves keeper and browser; the next finds both.
+func TestNextDaemonAdopts(t *testing.T) {
+	f := setup(t, polite)
+	l := f.start(f.spec())
+	next := New(f.cfg)
+	if err := next.Adopt(f.ctx(), f.slot, l); err != nil {
+		t.Fatal(err)
+	}
+	if p := tagged(t, l.ID); len(p) == 0 {
+		t.Fatal("the browser is gone")
+	} else if err := next.Owns(l, p[0].PID); err != nil {
+		t.Errorf("own process: %v", err)
+	}
+	if err := next.Owns(l, os.Getpid()); err == nil || err.Code != core.CodeDenied {
+		t.Errorf("a stranger: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(f.ctx(), 100*time.Millisecond)
+	defer cancel()
+	if e := next.Wait(ctx, f.slot, l); e.Verified {
+		t.Errorf("a wait that was given up verified an end: %+v", e)
+	}
+	f.mustEnd(next.Stop(f.ctx(), f.slot, l, StopClean))
+}
+
+func TestAdoptWithoutRecordedKeeper(t *testing.T) {
+	f := setup(t, polite)
+	l := f.start(f.spec())
+	bare := core.Launch{ID: l.ID, BootID: l.BootID} // the daemon died before it could record more
+	next := New(f.cfg)
+	if err := next.Adopt(f.ctx(), f.slot, bare); err != nil {
+		t.Fatal(err)
+	}
+	if err := next.Owns(bare, tagged(t, l.ID)[0].PID); err != nil {
+		t.Error(err)
+	}
+	f.mustEnd(next.Stop(f.ctx(), f.slot, bare, StopNow))
+}
+
+func TestStaleStopDoesNotReachANewerLaunch(t *testing.T) {
+	f := setup(t, polite)
+	old := f.start(f.spec())
+	f.mustEnd(f.d.Stop(f.ctx(), f.slot, old, StopNow))
+	cur := f.start(f.spec())
+	f.mustEnd(f.d.Stop(f.ctx(), f.slot, old, StopNow))
+	if err := f.d.Adopt(f.ctx(), f.slot, cur); err != nil {
+		t.Errorf("the newer launch: %v", err)
+	}
+	never := core.Launch{ID: "never-started", BootID: old.BootID}
+	f.mustEnd(f.d.Stop(f.ctx(), f.slot, never, StopNow))
+	if err := f.d.Adopt(f.ctx(), f.slot, cur); err != nil {
+		t.Errorf("the newer launch, after the stop of one that never was: %v", err)
+	}
+	wrong := cur
+	wrong.KeeperStart++
+	if err := New(f.cfg).Adopt(f.ctx(), f.slot, wrong); err == nil {
+		t.Error("a keeper of another start time was adopted")
+	}
+	_, err := f.d.Start(f.ctx(), f.spec())
+	mustCode(t, err, core.CodeConflict) // the slot is taken
+}
+
+func TestLaunchOfAnotherBoot(t *testing.T) {
+	f := setup(t, polite)
+	l := core.Launch{ID: "L", BootID: "another", KeeperPID: os.Getpid(), KeeperStart: 1}
+	mustCode(t, f.d.Adopt(f.ctx(), f.slot, l), core.CodeNotFound)
+	f.mustEnd(f.d.Wait(f.ctx(), f.slot, l))
+	f.mustEnd(f.d.Stop(f.ctx(), f.slot, l, StopNow))
+}
+
+func killKeeper(t *testing.T, l core.Launch) {
+	t.Helper()
+	k := peer.Proc{PID: l.KeeperPID, StartTime: l.KeeperStart}
+	if err := sendSignal(k, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the keeper's end", func() bool { return !runs(k) })
+}
+
+func TestKeeperKilled(t *testing.T) {
+	f := setup(t, stubborn)
+	l := f.start(f.spec())
+	eventually(t, "five processes", func() bool { return len(tagged(t, l.ID)) >= 5 })
+	waiting := make(chan Ended, 1)
+	go func() { waiting <- f.d.Wait(f.ctx(), f.slot, l) }()
+	killKeeper(t, l)
+	if e := <-waiting; e.Verified || len(e.Left) < 5 {
+		t.Errorf("the browser runs without its keeper, and Wait says %+v", e)
+	}
+	e := mustCode(t, New(f.cfg).Adopt(f.ctx(), f.slot, l), core.CodeUnavailable)
+	if e.Detail["left"] == nil {
+		t.Error("the processes left are not named")
+	}
+	if err := f.d.Owns(l, tagged(t, l.ID)[0].PID); err == nil {
+		t.Error("a process is owned by descent from a keeper that is gone")
+	}
+	_, err := f.d.Start(f.ctx(), f.spec())
+	mustCode(t, err, core.CodeConflict) // its profile is in use, though its lock is free
+	f.mustEnd(New(f.cfg).Stop(f.ctx(), f.slot, l, StopNow))
+	f.mustEnd(f.d.Wait(f.ctx(), f.slot, l))
+	mustCode(t, f.d.Adopt(f.ctx(), f.slot, l), core.CodeNotFound)
+}
+
+func TestKeeperKilledCleanStop(t *testing.T) {
+	f := setup(t, polite)
+	l := f.start(f.spec())
+	killKeeper(t, l)
+	f.mustEnd(f.d.Stop(f.ctx(), f.slot, l, StopClean))
+	if _, _, locked := readLock(f.places().profile); locked {
+		t.Error("the browser did not get SIGINT: it would have removed its lock")
+	}
+}
+
+// A keeper that does not answer is a reason to say unknown, and to end it with
+// its launch when that is asked for.
+func TestKeeperHangs(t *testing.T) {
+	f := setup(t, stubborn)
+	l := f.start(f.spec())
+	if err := sendSignal(peer.Proc{PID: l.KeeperPID, StartTime: l.KeeperStart}, unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "stopped", func() bool {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", l.KeeperPID))
+		return strings.Contains(string(text), ") T ")
+	})
+	ctx, cancel := context.WithTimeout(f.ctx(), 500*time.Millisecond)
+	defer cancel()
+	mustCode(t, f.d.Adopt(ctx, f.slot, l), core.CodeUnavailable)
+	if e := f.d.Stop(ctx, f.slot, l, StopClean); e.Verified {
+		t.Errorf("verified without a keeper's word: %+v", e)
+	}
+	f.mustEnd(f.d.Stop(f.ctx(), f.slot, l, StopNow))
+}
+
+func TestKeeperToldToGoByTheSystem(t *testing.T) {
+	f := setup(t, polite)
+	l := f.start(f.spec())
+	k := peer.Proc{PID: l.KeeperPID, StartTime: l.KeeperStart}
+	if err := sendSignal(k, unix.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.d.Adopt(f.ctx(), f.slot, l); err != nil {
+		t.Errorf("after a hang-up: %v", err)
+	}
+	if err := sendSignal(k, unix.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	e := f.d.Wait(f.ctx(), f.slot, l)
+	f.mustEnd(e)
+	if !strings.Contains(e.How, "SIGINT") {
+		t.Errorf("SIGTERM to the keeper is a clean stop; got %q", e.How)
+	}
+}
+
+// A program that has the profile's folder open is not the launch's: it is
+// named, it is left alone, and while it is there nothing is verified.
+func TestStrangerInTheProfileIsNamedAndSpared(t *testing.T) {
+	f := setup(t, polite)
+	l := f.start(f.spec())
+	s := f.d.scope(f.slot, l, peer.Proc{})
+	stranger := startIn(t, f.places().profile)
+	if !runs(stranger) {
+		t.Fatal("not started")
+	}
+	found, err := s.look()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := false
+	for _, g := range found {
+		seen = seen || g.proc.Same(stranger) && g.kind == user
+	}
+	if !seen {
+		t.Errorf("not among %v", found)
+	}
+	ctx, cancel := context.WithTimeout(f.ctx(), 3*time.Second)
+	defer cancel()
+	if e := f.d.Stop(ctx, f.slot, l, StopNow); e.Verified {
+		t.Errorf("verified with a process in the profile: %+v", e)
+	}
+	if !runs(stranger) {
+		t.Error("a process that is not the launch's was killed")
+	}
+	if err := sendSignal(stranger, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	f.mustEnd(f.d.Wait(f.ctx(), f.slot, l))
+}
+
+func TestEndRecords(t *testing.T) {
+	dir := t.TempDir()
+	for i := range keepRecords + 3 {
+		r := endRecord{Launch: core.LaunchID(fmt.Sprint("L", i)), How: "so"}
+		if err := writeRecord(dir, r); err != nil {
+			t.Fatal(err)
+		}
+		at := time.Unix(int64(1000+i), 0)
+		if err := os.Chtimes(recordPath(dir, r.Launch), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pruneRecords(dir)
+	if _, there, _ := readRecord(dir, "L2"); there {
+		t.Error("the oldest were kept")
+	}
+	if r, there, err := readRecord(dir, "L10"); !there || err != nil || !r.ended().Verified {
+		t.Errorf("the newest is %+v, %v, %v", r, there, err)
+	}
+	if err := os.WriteFile(recordPath(dir, "bad"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, there, err := readRecord(dir, "bad"); there || err == nil {
+		t.Error("a damaged record was believed")
+	}
+}
