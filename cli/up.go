@@ -145,7 +145,7 @@ func (a *app) detach(ctx context.Context, p client.Paths, program string, args [
 			if running, _ := a.running(context.WithoutCancel(ctx), p); running {
 				return nil
 			}
-			return core.Refuse(core.CodeUnavailable, fmt.Sprintf("the daemon ended at once (%v): %s", err, lastLine(p.Log())), "read "+p.Log())
+			return core.Refuse(core.CodeUnavailable, fmt.Sprintf("the daemon ended at once (%v): %s", err, lastWords(p.Log())), "read "+p.Log())
 		case <-ctx.Done():
 			return core.Refuse(core.CodeDeadline,
 				fmt.Sprintf("the daemon (pid %d) does not serve yet after %s", child.Process.Pid, upWithin), "it was left running; read "+p.Log())
@@ -167,8 +167,9 @@ func openLog(p client.Paths) (*os.File, error) {
 	return os.OpenFile(p.Log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 }
 
-// lastLine is the end of a log, for an error message.
-func lastLine(path string) string {
+// lastWords is the end of a log, for an error message: two lines, because an error
+// is followed by its hint.
+func lastWords(path string) string {
 	const tail = 2048
 	f, err := os.Open(path)
 	if err != nil {
@@ -184,5 +185,5 @@ func lastLine(path string) string {
 		return err.Error()
 	}
 	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
-	return clip(lines[len(lines)-1], 400)
+	return clip(strings.Join(lines[max(0, len(lines)-2):], "; "), 400)
 }
