@@ -370,6 +370,19 @@ func TestPersonsLeaseNeedsNoDelegation(t *testing.T) {
 	}
 }
 
+// TestRefusedActionStaysRefused: a later gate may refuse what was admitted, and
+// nothing admits it again.
+func TestRefusedActionStaysRefused(t *testing.T) {
+	s := world(t)
+	v := testAction("a1", "c1", "l1", 5)
+	v.Authority, v.Local = core.Refused(core.CodeFenced), core.NotDispatched
+	commit(t, s, step(2, &core.Delta{Actions: []*core.Action{v}}))
+	wantCode(t, s.Commit(step(3, &core.Delta{Actions: []*core.Action{testAction("a1", "c1", "l1", 5)}})), core.CodeInternal, "take back")
+	if got := load(t, s).Actions["a1"].Authority; got != core.Refused(core.CodeFenced) {
+		t.Fatal(got)
+	}
+}
+
 func TestEventsAreBounded(t *testing.T) {
 	s := world(t)
 	d := &core.Delta{}

@@ -34,10 +34,11 @@ WHERE slot = excluded.slot AND binding = excluded.binding AND delegation IS excl
 
 	upsertAction = `INSERT INTO actions (id, binding, client, lease, slot, epoch, class, authority, local, remote, sent, closed, body)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (id) DO UPDATE SET local = excluded.local, remote = excluded.remote, sent = excluded.sent,
+ON CONFLICT (id) DO UPDATE SET authority = excluded.authority, local = excluded.local, remote = excluded.remote, sent = excluded.sent,
   closed = excluded.closed, body = excluded.body
 WHERE binding = excluded.binding AND client = excluded.client AND lease = excluded.lease AND slot = excluded.slot
-  AND epoch = excluded.epoch AND class = excluded.class AND authority = excluded.authority`
+  AND epoch = excluded.epoch AND class = excluded.class
+  AND authority IN ('admitted', excluded.authority)`
 
 	insertEntry = `INSERT INTO journal (seq, at, kind, slot, epoch, lease, action, principal, reason, change)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
