@@ -13,7 +13,8 @@ func (t *tx) settle(a *Action) {
 		return
 	}
 	wasLocal, wasRemote := a.Local, a.Remote
-	a.Local, a.Remote = a.local(), a.remote()
+	a.Local = a.local()
+	a.Remote = a.remote() // it depends on the local value
 	if a.Local != wasLocal {
 		a.evidence(Evidence{Kind: "local", AtMs: t.now.WallMs, Source: "daemon", Rule: a.localRule(), Text: string(a.Local)})
 	}

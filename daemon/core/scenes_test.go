@@ -1,0 +1,344 @@
+package core_test
+
+import (
+	"strings"
+	"testing"
+
+	"sessiondock.dev/sessiondock/daemon/core"
+)
+
+// The handoffs that the product exists for, on the core alone.
+
+func TestLateAnswerBecomesEvidenceAndReachesNoAgent(t *testing.T) { // I4, I6, I10
+	w := prepared(t)
+	l := w.acquire("token-a")
+	a := w.act(l, core.Write)
+	w.finish(a, "finished", 3, 3)
+	w.must(core.Reported{Slot: "shop", Nonce: nonce, Report: report(a, 1, "barrier", 0, post("in_flight", 0))})
+	w.want(a, core.Finished, core.InFlight)
+	w.must(core.Takeover{Slot: "shop", Surface: "popup", Hold: "hold-1", By: "human:popup"})
+	w.refused(core.CodeFenced, core.Act{
+		Action: "x", Lease: l.ID, Cap: l.CapHash, ID: w.clientID(), Epoch: l.Epoch, Verb: "click", Class: core.Write, DeadlineMs: 1000,
+	})
+	w.drain(nonce, report(a, 2, "barrier", 0, post("in_flight", 0)))
+	w.want(a, core.Finished, core.InFlight)
+	w.must(core.Reported{Slot: "shop", Nonce: nonce, Report: report(a, 3, "barrier", 0, post("answered", 200))})
+	w.want(a, core.Finished, "answered:200")
+	if e := w.s.Actions[a.Action].Evidence; e[len(e)-1].Kind != "answer" || e[len(e)-1].Rule != "document" {
+		t.Fatalf("evidence: %s", dump(e))
+	}
+}
+
+func TestQueuedClickIsFinishedOnlyAfterTheBarrier(t *testing.T) { // I5, I6
+	w := prepared(t)
+	l := w.acquire("token-a")
+	a := w.act(l, core.Write)
+	waiter := core.LeaseID("waiter")
+	w.must(core.Acquire{Lease: waiter, Token: "token-b", CapHash: "c", RequestID: "r-b", Binding: "admin", ForMs: 60_000, WaitMs: 60_000})
+	w.must(core.Takeover{Slot: "shop", Surface: "popup", By: "human:popup"})
+	w.finish(a, "halted", 3, 3)
+	w.must(core.Fenced{
+		Slot: "shop", Nonce: nonce, Epoch: w.slot().Epoch, Reports: []core.Report{report(a, 1, "open", 3, nil)},
+		Documents: []core.DocNow{{Document: "D1", Tab: 1, Why: "input_pending"}},
+	})
+	w.want(a, core.Running, core.NoneSeen)
+	st := core.StatusOf(w.s, w.now, "shop")
+	if len(st.Sentences.Warnings) == 0 || !strings.Contains(st.Sentences.Warnings[0], "click may still land") {
+		t.Fatalf("warnings: %q", st.Sentences.Warnings)
+	}
+	w.must(core.Drained{Slot: "shop", Nonce: nonce, Epoch: w.slot().Epoch, Reports: []core.Report{report(a, 2, "barrier", 0, post("in_flight", 0))}})
+	w.want(a, core.Finished, core.InFlight)
+	w.must(core.Handback{Slot: "shop", Confirm: true, By: "human:popup"})
+	w.drain(nonce, report(a, 3, "barrier", 0, post("in_flight", 0)))
+	if w.s.Leases[waiter].State != core.LeaseWaiting {
+		t.Fatal("granted while a request was in flight")
+	}
+	w.must(core.Reported{Slot: "shop", Nonce: nonce, Report: report(a, 4, "barrier", 0, post("answered", 200))})
+	if got := w.s.Leases[waiter].State; got != core.LeaseGranted {
+		t.Fatalf("waiter is %s after everything settled; why not: %v", got, core.StatusOf(w.s, w.now, "shop").Offer.Why)
+	}
+}
+
+func TestStoppedPageLeavesEndedAndQuarantine(t *testing.T) { // I8
+	w := prepared(t)
+	l := w.acquire("token-a")
+	a := w.act(l, core.Write)
+	w.must(core.Takeover{Slot: "shop", Surface: "popup", By: "human:popup"})
+	w.finish(a, "halted", 3, 3)
+	w.must(core.Fenced{Slot: "shop", Nonce: nonce, Epoch: w.slot().Epoch, Reports: []core.Report{report(a, 1, "open", 3, nil)}})
+	w.must(core.StopPage{Slot: "shop", By: "human:popup"})
+	w.must(core.Drained{Slot: "shop", Nonce: nonce, Epoch: w.slot().Epoch, Reports: []core.Report{report(a, 2, "ended", 0, nil)}})
+	w.want(a, core.Ended, core.NoneSeen)
+	w.pass(core.DefaultWatchMs + 1)
+	w.refused(core.CodeConflict, core.Handback{Slot: "shop", By: "human:popup"})
+	q := core.StatusOf(w.s, w.now, "shop").Quarantine
+	if len(q) != 1 || q[0].Action != a.Action || !strings.Contains(q[0].Resolve, string(a.Action)) {
+		t.Fatalf("quarantine: %s", dump(q))
+	}
+	w.must(core.Resolve{Action: a.Action, Verdict: core.NotApplied, Note: "the site counts 0", By: "human:cli"})
+	w.must(core.Handback{Slot: "shop", By: "human:popup"})
+}
+
+func TestScriptKeepsTheSlotFromOtherAgents(t *testing.T) { // I8
+	w := prepared(t)
+	l := w.acquire("token-a")
+	a := w.act(l, core.Write)
+	w.finish(a, "finished", 1, 1)
+	r := report(a, 1, "barrier", 0, nil)
+	r.Script = true
+	w.must(core.Reported{Slot: "shop", Nonce: nonce, Report: r})
+	w.must(core.Acquire{Lease: "other", Token: "token-b", CapHash: "c", RequestID: "r-b", Binding: "admin", ForMs: 60_000, WaitMs: 3_600_000})
+	w.must(core.Release{Lease: l.ID, Cap: l.CapHash})
+	doc := core.DocNow{Document: "D1", Tab: 1, URL: "http://shop/", Why: "agent_script"}
+	w.must(core.Fenced{Slot: "shop", Nonce: nonce, Epoch: w.slot().Epoch, Reports: []core.Report{r}, Documents: []core.DocNow{doc}})
+	w.must(core.Drained{Slot: "shop", Nonce: nonce, Epoch: w.slot().Epoch, Reports: []core.Report{r}})
+	w.pass(core.DefaultWatchMs + 1)
+	if got := w.s.Leases["other"].State; got != core.LeaseWaiting {
+		t.Fatalf("other agent is %s beside a script of agent-a", got)
+	}
+	if d := w.slot().Scripts; len(d) != 1 || d[0].Agent != "agent-a" {
+		t.Fatalf("scripts: %s", dump(d))
+	}
+	w.must(core.DocumentEnded{Slot: "shop", Nonce: nonce, Document: "D1", How: "replaced"})
+	if got := w.s.Leases["other"].State; got != core.LeaseGranted {
+		t.Fatalf("other agent is %s after the document ended", got)
+	}
+}
+
+func TestDaemonRestartIsUnknownUntilTheWatcherReports(t *testing.T) { // I1, I14
+	w := prepared(t)
+	l := w.acquire("token-a")
+	a := w.act(l, core.Write)
+	w.finish(a, "finished", 3, 3)
+	w.must(core.Reported{Slot: "shop", Nonce: nonce, Report: report(a, 1, "barrier", 0, post("in_flight", 0))})
+	epoch, ceiling := w.slot().Epoch, w.slot().Ceiling
+	w.s.Links = map[core.SlotName]core.LinkState{}
+	w.must(core.Restarted{})
+	if w.slot().Epoch <= ceiling {
+		t.Fatalf("epoch %d after a restart, the ceiling was %d", w.slot().Epoch, ceiling)
+	}
+	w.want(a, core.Finished, core.RemoteUnknown)
+	w.refused(core.CodeFenced, core.Act{Action: "x", Lease: l.ID, Cap: l.CapHash, ID: w.clientID(), Epoch: epoch, Verb: "click", Class: core.Write, DeadlineMs: 1000})
+	w.connect("link-2", instance, report(a, 2, "barrier", 0, post("answered", 200)))
+	w.want(a, core.Finished, "answered:200")
+	w.must(core.Resume{Lease: l.ID, Cap: l.CapHash})
+	if got := w.s.Leases[l.ID]; got.State != core.LeaseActive || got.Epoch <= ceiling || got.Expires != l.Expires {
+		t.Fatalf("resumed lease: %s", dump(got))
+	}
+}
+
+func TestBrowserDeathIsUnknownUntilAPersonResolves(t *testing.T) { // I6, I8, I11
+	w := prepared(t)
+	l := w.acquire("token-a")
+	a := w.act(l, core.Write)
+	w.must(core.Reported{Slot: "shop", Nonce: nonce, Report: report(a, 1, "open", 1, post("in_flight", 0))})
+	w.must(core.LinkLost{Slot: "shop", Nonce: nonce, Why: "EOF"})
+	w.want(a, core.LocalUnknown, core.RemoteUnknown)
+	w.must(core.LaunchEnded{Slot: "shop", Launch: w.slot().Launch.ID, Verified: true, How: "killed"})
+	w.want(a, core.LocalUnknown, core.RemoteUnknown)
+	w.refused(core.CodeQuarantined, core.Resume{Lease: l.ID, Cap: l.CapHash})
+	w.refused(core.CodeHeld, core.Acquire{Lease: "o", Token: "token-b", CapHash: "c", RequestID: "r", Binding: "admin", ForMs: 1000})
+	w.must(core.Resolve{Action: a.Action, Verdict: core.Applied, By: "human:cli"})
+	w.want(a, core.LocalUnknown, core.Applied)
+	w.must(core.Resume{Lease: l.ID, Cap: l.CapHash})
+}
+
+func TestUnackedFenceQuarantinesUntilTheLaunchHasEnded(t *testing.T) { // I5
+	w := prepared(t)
+	w.acquire("token-a")
+	w.must(core.Takeover{Slot: "shop", Surface: "cli", By: "human:cli"})
+	w.pass(core.FenceAckMs + 1)
+	if w.slot().Fence.State != "unacknowledged" {
+		t.Fatalf("fence is %s", w.slot().Fence.State)
+	}
+	w.refused(core.CodeConflict, core.Lift{Slot: "shop", Note: "looks fine", By: "human:cli"})
+	w.must(core.Handback{Slot: "shop", Confirm: true, By: "human:cli"})
+	w.refused(core.CodeQuarantined, core.Acquire{Lease: "o", Token: "token-b", CapHash: "c", RequestID: "r", Binding: "admin", ForMs: 1000})
+	w.must(core.StopSlot{Slot: "shop", Now: true, By: "human:cli"})
+	w.must(core.LaunchEnded{Slot: "shop", Launch: w.slot().Launch.ID, Verified: true, How: "killed"})
+	w.must(core.Acquire{Lease: "o2", Token: "token-b", CapHash: "c", RequestID: "r2", Binding: "admin", ForMs: 1000})
+}
+
+func TestQueuedActionsAreNotDispatchedAtATakeover(t *testing.T) { // L12
+	w := prepared(t)
+	l := w.acquire("token-a")
+	first, second := w.act(l, core.Write), w.act(l, core.Write)
+	w.must(core.Takeover{Slot: "shop", Surface: "popup", By: "human:popup"})
+	w.want(second, core.NotDispatched, core.NoneSeen)
+	if !w.s.Actions[second.Action].Closed {
+		t.Fatal("an action that never left is still open")
+	}
+	w.want(first, core.Running, core.NoneSeen)
+	w.finish(first, "halted", 1, 3)
+	r := report(first, 1, "barrier", 0, nil)
+	r.Dispatched = 1
+	w.drain(nonce, r)
+	w.want(first, core.Interrupted, core.NoneSeen)
+}
+
+func TestNotDispatchedNeedsTheInstanceThatHadTheGrant(t *testing.T) {
+	for _, same := range []bool{true, false} {
+		w := prepared(t)
+		l := w.acquire("token-a")
+		a := w.act(l, core.Write)
+		w.must(core.LinkLost{Slot: "shop", Nonce: nonce, Why: "EOF"})
+		who := instance
+		if !same {
+			who = "worker-2"
+		}
+		w.connect("link-2", who)
+		if same {
+			w.want(a, core.NotDispatched, core.NoneSeen)
+		} else {
+			w.want(a, core.LocalUnknown, core.RemoteUnknown)
+		}
+	}
+}
+
+func TestUnrecordedTakeoverIsFoundInTheHello(t *testing.T) { // FAULTS: fsync hung, takeover, SIGKILL, restart
+	w := prepared(t)
+	l := w.acquire("token-a")
+	fenced := w.slot().Epoch + 1 // issued by the register of a daemon that died before the record
+	w.s.Links = map[core.SlotName]core.LinkState{}
+	w.must(core.Restarted{})
+	w.must(core.Hello{Slot: "shop", Nonce: "link-2", Instance: instance, Mark: fenced, Person: true})
+	if h := w.slot().Holder; h.Kind != "human" {
+		t.Fatalf("holder is %+v", h)
+	}
+	w.drain("link-2")
+	w.refused(core.CodeHeld, core.Resume{Lease: l.ID, Cap: l.CapHash})
+}
+
+func TestRestoredDatabaseIsNotServed(t *testing.T) { // L14
+	w := prepared(t)
+	w.must(core.LinkLost{Slot: "shop", Nonce: nonce, Why: "EOF"})
+	w.must(core.Hello{Slot: "shop", Nonce: "link-2", Instance: instance, Mark: w.slot().Ceiling + 5})
+	w.refused(core.CodeQuarantined, core.Acquire{Lease: "o", Token: "token-b", CapHash: "c", RequestID: "r", Binding: "admin", ForMs: 1000})
+	w.refused(core.CodeEpochRegression, core.Lift{Slot: "shop", Note: "n", By: "human:cli"})
+	mark := w.slot().Ceiling + 5
+	w.must(core.Adopt{Slot: "shop", Note: "restored on purpose", By: "human:cli"})
+	if w.slot().Epoch <= mark {
+		t.Fatalf("epoch %d, the browser has seen %d", w.slot().Epoch, mark)
+	}
+	w.drain("link-2")
+	w.must(core.Lift{Slot: "shop", Note: "looked at the site", By: "human:cli"})
+	w.must(core.Acquire{Lease: "o2", Token: "token-b", CapHash: "c", RequestID: "r2", Binding: "admin", ForMs: 1000})
+}
+
+func TestServerErrorQuarantinesOnlyAfterAnUnsafeMethod(t *testing.T) {
+	for method, clean := range map[string]bool{"GET": true, "POST": false} {
+		w := prepared(t)
+		l := w.acquire("token-a")
+		a := w.act(l, core.Write)
+		w.finish(a, "finished", 3, 3)
+		w.must(core.Reported{Slot: "shop", Nonce: nonce, Report: report(a, 1, "barrier", 0, map[string]core.SeenCall{
+			"1": {Method: method, Type: "main_frame", State: "answered", Status: 503, Rule: "navigation"},
+		})})
+		w.want(a, core.Finished, "answered:503")
+		w.must(core.Release{Lease: l.ID, Cap: l.CapHash})
+		w.drain(nonce)
+		if got := core.StatusOf(w.s, w.now, "shop").Offer.Available; got != clean {
+			t.Errorf("%s answered 503: offered %v, want %v (%v)", method, got, clean, core.StatusOf(w.s, w.now, "shop").Offer.Why)
+		}
+	}
+}
+
+func TestActionIDsRunOnce(t *testing.T) { // I7
+	w := prepared(t)
+	l := w.acquire("token-a")
+	in := core.Act{
+		Action: "a-1", Lease: l.ID, Cap: l.CapHash, ID: w.clientID(), Epoch: w.slot().Epoch,
+		Verb: "click", Class: core.Write, BodyHash: "one", DeadlineMs: 1000,
+	}
+	w.must(in)
+	w.sent = nil
+	again := in
+	again.Action = "a-2"
+	if res := w.must(again); res.Action.Action != "a-1" || !res.Repeat || len(w.sent) > 0 {
+		t.Fatalf("sent again: %s", dump(res))
+	}
+	again.BodyHash = "two"
+	w.refused(core.CodeConflict, again)
+}
+
+func TestEpochsOutOfRange(t *testing.T) { // L11
+	w := prepared(t)
+	l := w.acquire("token-a")
+	for _, e := range []core.Epoch{0, 1, w.slot().Epoch + 1, core.MaxEpoch, 1<<64 - 1} {
+		epoch := w.slot().Epoch
+		w.sent = nil
+		w.refused(core.CodeFenced, core.Act{Action: "x", Lease: l.ID, Cap: l.CapHash, ID: w.clientID(), Epoch: e, Verb: "click", Class: core.Write, DeadlineMs: 1000})
+		if w.slot().Epoch != epoch || len(w.sent) > 0 {
+			t.Fatalf("epoch %d of a request moved something", e)
+		}
+	}
+}
+
+func TestExpiryEndsControl(t *testing.T) { // L1, L7
+	w := prepared(t)
+	l := w.acquire("token-a")
+	epoch := w.slot().Epoch
+	w.now.BootMs += 600_001 // the wall clock stands still, as in a suspend that it slept through
+	w.refused(core.CodeExpired, core.Act{Action: "x", Lease: l.ID, Cap: l.CapHash, ID: w.clientID(), Epoch: epoch, Verb: "click", Class: core.Write, DeadlineMs: 1000})
+	w.do(core.Tick{})
+	if w.slot().Holder.Kind != "none" || w.slot().Epoch <= epoch {
+		t.Fatalf("holder %+v at epoch %d", w.slot().Holder, w.slot().Epoch)
+	}
+}
+
+func TestUnclaimedGrantIsWithdrawn(t *testing.T) {
+	w := prepared(t)
+	w.must(core.Acquire{Lease: "l", Token: "token-a", CapHash: "c", RequestID: "r", Binding: "admin", ForMs: 60_000})
+	w.must(core.Granted{Slot: "shop", Nonce: nonce, Epoch: w.slot().Epoch})
+	epoch := w.slot().Epoch
+	w.pass(core.ClaimMs + 1)
+	if w.s.Leases["l"].State != core.LeaseEnded || w.slot().Epoch <= epoch {
+		t.Fatalf("lease %s, epoch %d", w.s.Leases["l"].State, w.slot().Epoch)
+	}
+}
+
+func TestWallClockChangesNothing(t *testing.T) { // L6
+	w := prepared(t)
+	l := w.acquire("token-a")
+	for _, wall := range []int64{-86_400_000, 0, 4_102_444_800_000, 1} {
+		w.now.WallMs = wall
+		w.do(core.Tick{})
+		if got := w.s.Leases[l.ID]; got.State != core.LeaseActive {
+			t.Fatalf("wall clock %d: lease is %s", wall, got.State)
+		}
+	}
+}
+
+func TestAnotherBootVoidsLeasesAndLaunches(t *testing.T) { // L8
+	w := prepared(t)
+	l := w.acquire("token-a")
+	w.s.Links = map[core.SlotName]core.LinkState{}
+	w.now.BootID, w.now.BootMs = "boot-2", 5
+	w.must(core.Restarted{})
+	if got := w.s.Leases[l.ID]; got.State != core.LeaseEnded {
+		t.Fatalf("lease is %s", got.State)
+	}
+	if w.slot().Launch.State != "ended" {
+		t.Fatalf("launch is %s", w.slot().Launch.State)
+	}
+}
+
+func TestRemovedSlotKeepsItsEpoch(t *testing.T) { // I1
+	w := newWorld(t)
+	w.must(core.CreateSlot{Name: "shop", By: "human:test"})
+	w.must(core.RemoveSlot{Name: "shop", By: "human:test"})
+	epoch := w.slot().Epoch
+	w.must(core.CreateSlot{Name: "shop", By: "human:test"})
+	if w.slot().Epoch <= epoch {
+		t.Fatalf("epoch %d after %d", w.slot().Epoch, epoch)
+	}
+}
+
+func TestFenceRegisterIsStayedAbove(t *testing.T) { // I1: a number that is not recorded yet
+	w := prepared(t)
+	w.floor["shop"] = w.slot().Epoch + 7
+	w.must(core.Acquire{Lease: "l", Token: "token-a", CapHash: "c", RequestID: "r", Binding: "admin", ForMs: 60_000})
+	if w.slot().Epoch != w.floor["shop"]+1 {
+		t.Fatalf("granted at %d, the register has issued %d", w.slot().Epoch, w.floor["shop"])
+	}
+}
