@@ -20,6 +20,9 @@ func (t *tx) hello(in Hello) *Error {
 	if s == nil || s.Removed {
 		return noSlot(in.Slot)
 	}
+	if !s.Launch.Live() {
+		return Refuse(CodeConflict, fmt.Sprintf("hello from slot %s, whose launch has ended", s.Name), "")
+	}
 	t.setLink(s.Name, LinkState{Nonce: in.Nonce, Instance: in.Instance, Mark: in.Mark})
 	t.log("hello", s, "", "", fmt.Sprintf("extension instance %s, mark %d", clip(string(in.Instance), 40), in.Mark))
 	if in.Mark > s.Ceiling || in.MarkSeq > t.s.Seq {
