@@ -1,0 +1,76 @@
+package main
+
+import (
+	"testing"
+
+	"sessiondock.dev/sessiondock/daemon/core"
+)
+
+func TestGate(t *testing.T) {
+	const huge = core.MaxEpoch + 1
+	type op struct {
+		do    string // grant, fence, close, check
+		epoch core.Epoch
+		ok    bool
+	}
+	tests := map[string][]op{
+		"nothing is granted at first": {{"check", 1, false}, {"check", 0, false}},
+		"a grant opens for its epoch only": {
+			{"grant", 7, true}, {"check", 7, true}, {"check", 6, false}, {"check", 8, false}, {"check", 0, false},
+		},
+		"a fence closes": {{"grant", 7, true}, {"fence", 8, true}, {"check", 7, false}, {"check", 8, false}},
+		"a late grant does not open again": {
+			{"fence", 8, true}, {"grant", 7, false}, {"check", 7, false}, {"grant", 8, true}, {"check", 8, true},
+		},
+		"an action's number moves nothing": {{"grant", 7, true}, {"check", 9, false}, {"check", huge, false}, {"check", 7, true}},
+		"grant of 0 closes":                {{"grant", 7, true}, {"grant", 0, true}, {"check", 7, false}, {"grant", 7, true}, {"check", 7, true}},
+		"a lost link closes":               {{"grant", 7, true}, {"close", 0, true}, {"check", 7, false}},
+		"the floor outlives the link":      {{"grant", 7, true}, {"close", 0, true}, {"grant", 6, false}, {"check", 6, false}},
+		"a grant beyond the range opens nothing and poisons nothing": {
+			{"grant", 7, true}, {"grant", huge, false}, {"grant", 1<<64 - 1, false}, {"check", 7, true}, {"grant", 8, true},
+		},
+		"a fence beyond the range closes and poisons nothing": {
+			{"grant", 7, true}, {"fence", huge, false}, {"check", 7, false}, {"grant", 7, true}, {"check", 7, true},
+		},
+		"a fence of 0 closes":      {{"grant", 7, true}, {"fence", 0, false}, {"check", 7, false}},
+		"the last epoch is usable": {{"grant", core.MaxEpoch, true}, {"check", core.MaxEpoch, true}},
+	}
+	for name, ops := range tests {
+		t.Run(name, func(t *testing.T) {
+			var g Gate
+			for i, o := range ops {
+				var err *core.Error
+				switch o.do {
+				case "grant":
+					err = g.Grant(o.epoch)
+				case "fence":
+					err = g.Fence(o.epoch)
+				case "close":
+					g.Close()
+				case "check":
+					before := g
+					err = g.Check(o.epoch)
+					if g != before {
+						t.Fatalf("step %d: a check changed the gate", i)
+					}
+				}
+				if (err == nil) != o.ok {
+					t.Fatalf("step %d, %s(%d): %v", i, o.do, o.epoch, err)
+				}
+				if err != nil && err.Code != core.CodeFenced {
+					t.Fatalf("step %d: code %s", i, err.Code)
+				}
+			}
+		})
+	}
+}
+
+// A refusal names both epochs.
+func TestGateNamesBothEpochs(t *testing.T) {
+	var g Gate
+	g.Grant(9)
+	err := g.Check(4)
+	if err == nil || err.Detail["epoch"] != core.Epoch(4) || err.Detail["granted"] != core.Epoch(9) {
+		t.Fatalf("%v %v", err, err.Detail)
+	}
+}
