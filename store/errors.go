@@ -15,9 +15,9 @@ import (
 // SQLite answered.
 var ErrUncertain = errors.New("whether the commit was written is not known")
 
-// ErrMustReopen answers everything after ErrUncertain, until Reopen. Nothing was
-// done.
-var ErrMustReopen = errors.New("the store must be reopened: the outcome of a commit is not known")
+// ErrMustReopen answers everything after ErrUncertain, or after the connection was
+// lost, until Reopen. Nothing was done.
+var ErrMustReopen = errors.New("the store must be reopened before it is used again")
 
 // uncertain is what Commit returns for a failed COMMIT.
 type uncertain struct{ cause error }

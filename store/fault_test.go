@@ -46,7 +46,7 @@ func child(t *testing.T, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-func must1(err error) {
+func orExit(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -149,18 +149,18 @@ func fullDiskChild() {
 	}
 	path := filepath.Join(dir, "sessiondock.db")
 	s, err := Open(path)
-	must1(err)
-	must1(s.Commit(step(1, &core.Delta{Slots: []*core.Slot{testSlot("work", 5)}})))
+	orExit(err)
+	orExit(s.Commit(step(1, &core.Delta{Slots: []*core.Slot{testSlot("work", 5)}})))
 	filler := filepath.Join(dir, "filler")
 	f, err := os.Create(filler)
-	must1(err)
+	orExit(err)
 	for err == nil {
 		_, err = f.Write(make([]byte, 4096))
 	}
 	if !errors.Is(err, unix.ENOSPC) {
-		must1(err)
+		orExit(err)
 	}
-	must1(f.Close())
+	orExit(f.Close())
 
 	acknowledged := core.Epoch(5)
 	for n := int64(2); ; n++ {
@@ -172,22 +172,22 @@ func fullDiskChild() {
 		}
 		acknowledged++
 		if n > 1000 {
-			must1(errors.New("a full disk takes everything"))
+			orExit(errors.New("a full disk takes everything"))
 		}
 	}
 	var e *core.Error
 	if !errors.As(err, &e) || e.Code != core.CodeUnavailable {
-		must1(fmt.Errorf("a full disk is answered with: %w", err))
+		orExit(fmt.Errorf("a full disk is answered with: %w", err))
 	}
-	must1(os.Remove(filler))
-	must1(s.Reopen())
+	orExit(os.Remove(filler))
+	orExit(s.Reopen())
 	state, err := s.Load()
-	must1(err)
+	orExit(err)
 	if got := state.Slots["work"].Epoch; got < acknowledged || got > acknowledged+1 {
-		must1(fmt.Errorf("epoch %d, acknowledged %d", got, acknowledged))
+		orExit(fmt.Errorf("epoch %d, acknowledged %d", got, acknowledged))
 	}
-	must1(s.Commit(step(state.Seq+1, &core.Delta{Slots: []*core.Slot{testSlot("work", state.Slots["work"].Epoch+1)}})))
-	must1(s.Close())
+	orExit(s.Commit(step(state.Seq+1, &core.Delta{Slots: []*core.Slot{testSlot("work", state.Slots["work"].Epoch+1)}})))
+	orExit(s.Close())
 	fmt.Println("ok")
 	os.Exit(0)
 }
@@ -264,16 +264,16 @@ func killDuringCommits(t *testing.T, path string, after time.Duration) int64 {
 
 func writerChild() {
 	s, err := Open(os.Args[1])
-	must1(err)
+	orExit(err)
 	state, err := s.Load()
-	must1(err)
+	orExit(err)
 	for n := state.Seq + 1; ; n++ {
-		must1(s.Commit(step(n, &core.Delta{
+		orExit(s.Commit(step(n, &core.Delta{
 			Slots:   []*core.Slot{testSlot("work", core.Epoch(n))},
 			Actions: []*core.Action{testAction(core.ActionID(fmt.Sprintf("a%d", n)), core.ClientID(fmt.Sprintf("c%d", n)), "l1", core.Epoch(n))},
 		})))
 		// One write call: what the parent reads was acknowledged.
 		_, err := fmt.Fprintf(os.Stdout, "%d\n", n)
-		must1(err)
+		orExit(err)
 	}
 }

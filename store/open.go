@@ -26,7 +26,7 @@ func writerDSN(path string) string {
 		"busy_timeout(5000)",
 		"journal_mode(WAL)",
 		"synchronous(FULL)",           // anything less loses acknowledged commits with the power
-		"foreign_keys(1)",             //
+		"foreign_keys(1)",             // off unless asked for, on each connection
 		"recursive_triggers(1)",       // else REPLACE deletes without asking the triggers
 		"journal_size_limit(8388608)", // a log that a slow reader made grow shrinks again
 	}
@@ -42,10 +42,9 @@ func dsn(path string, q url.Values) string {
 	return u.String()
 }
 
-// prepareFile makes the directory (0700) and an empty database file (0600) if they
-// are missing, and returns the file's real path: two names of one file must meet at
-// one lock.
-func prepareFile(path string) (string, error) {
+// resolve makes the directory (0700) if it is missing, and returns the database's
+// real path: two names of one file must meet at one lock.
+func resolve(path string) (string, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return "", err

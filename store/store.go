@@ -22,12 +22,12 @@ type Store struct {
 	path string
 	lock *os.File
 
-	mu        sync.RWMutex // held for writing by all that needs the writer
-	writer    *sql.DB
-	reader    *sql.DB
-	stmts     statements
-	uncertain bool // after a failed COMMIT
-	closed    bool
+	mu         sync.RWMutex // held for writing by all that needs the writer
+	writer     *sql.DB
+	reader     *sql.DB
+	stmts      statements
+	mustReopen bool // after a failed COMMIT, or without a connection
+	closed     bool
 }
 
 var syscallsOnce sync.Once
@@ -37,7 +37,7 @@ var syscallsOnce sync.Once
 // than this daemon, and with unavailable if it is corrupt or cannot be used.
 func Open(path string) (*Store, error) {
 	syscallsOnce.Do(chooseSyscalls)
-	path, err := prepareFile(path)
+	path, err := resolve(path)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (s *Store) ready() error {
 	switch {
 	case s.closed:
 		return core.Refuse(core.CodeUnavailable, "the store is closed", "the daemon is stopping")
-	case s.uncertain:
+	case s.mustReopen:
 		return ErrMustReopen
 	}
 	return nil
@@ -109,13 +109,13 @@ func (s *Store) Reopen() error {
 	if s.closed {
 		return s.ready()
 	}
-	s.uncertain = true
+	s.mustReopen = true
 	// What closing says does not matter: what counts is what the file holds.
 	_ = s.disconnect()
 	if err := s.connect(); err != nil {
 		return err
 	}
-	s.uncertain = false
+	s.mustReopen = false
 	return nil
 }
 
@@ -164,7 +164,7 @@ func (s *Store) Commit(d *core.Delta) error {
 		return refusal(s.path, err)
 	}
 	if err := tx.Commit(); err != nil {
-		s.uncertain = true
+		s.mustReopen = true
 		return &uncertain{refusal(s.path, err)}
 	}
 	return nil
@@ -173,5 +173,5 @@ func (s *Store) Commit(d *core.Delta) error {
 // replace opens new connections; if that fails, the store waits for Reopen.
 func (s *Store) replace() {
 	_ = s.disconnect()
-	s.uncertain = s.connect() != nil
+	s.mustReopen = s.connect() != nil
 }
