@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/json"
+	"os"
 	"testing"
 
 	"sessiondock.dev/sessiondock/daemon/core"
@@ -72,5 +74,50 @@ func TestGateNamesBothEpochs(t *testing.T) {
 	err := g.Check(4)
 	if err == nil || err.Detail["epoch"] != core.Epoch(4) || err.Detail["granted"] != core.Epoch(9) {
 		t.Fatalf("%v %v", err, err.Detail)
+	}
+}
+
+// The vectors are the extension's too: its gate and this one may not differ on an
+// epoch. What only the extension knows (a person's hold) is left to it.
+func TestGateVectors(t *testing.T) {
+	raw, err := os.ReadFile("../extension/test/vectors/gate.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var vectors []struct {
+		Name string
+		Gate struct {
+			Epoch, Granted core.Epoch
+			Hold           bool
+		}
+		Cmd   struct{ Epoch core.Epoch }
+		Allow bool
+		Code  core.Code
+	}
+	if err := json.Unmarshal(raw, &vectors); err != nil {
+		t.Fatal(err)
+	}
+	tried := 0
+	for _, v := range vectors {
+		if v.Gate.Hold {
+			continue
+		}
+		tried++
+		var g Gate
+		if err := g.Grant(v.Gate.Granted); err != nil {
+			t.Fatalf("%s: %v", v.Name, err)
+		}
+		if v.Gate.Epoch > v.Gate.Granted {
+			if err := g.Fence(v.Gate.Epoch); err != nil {
+				t.Fatalf("%s: %v", v.Name, err)
+			}
+		}
+		refused := g.Check(v.Cmd.Epoch)
+		if (refused == nil) != v.Allow || refused != nil && refused.Code != v.Code {
+			t.Errorf("%s: %v", v.Name, refused)
+		}
+	}
+	if tried < 5 {
+		t.Errorf("only %d vectors were tried", tried)
 	}
 }

@@ -1,0 +1,487 @@
+package act
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/wire"
+)
+
+// peer is a scripted extension. It answers each step by the first rule that fits
+// and keeps what it was sent.
+type peer struct {
+	mu    sync.Mutex
+	sent  []wire.Cmd
+	rules func(c wire.Cmd) (Answer, bool) // false: never answered
+}
+
+func (p *peer) Send(s *Step) {
+	if !s.Claim() {
+		return
+	}
+	p.mu.Lock()
+	p.sent = append(p.sent, s.Cmd)
+	p.mu.Unlock()
+	if a, ok := p.rules(s.Cmd); ok {
+		s.Resolve(a)
+	}
+}
+
+func (p *peer) kinds() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []string
+	for _, c := range p.sent {
+		name := c.Kind
+		if c.Kind == "cdp" {
+			name = c.Method
+			if c.Effect {
+				name += "!"
+			}
+		}
+		out = append(out, name)
+	}
+	return strings.Join(out, " ")
+}
+
+func good(result string) Answer {
+	return Answer{OK: true, Dispatched: true, Observed: &core.Expect{Tab: 1, Document: "D1"}, Result: json.RawMessage(result)}
+}
+
+func bad(dispatched bool, code core.Code, message string, cdpCode int) Answer {
+	e := &core.Error{Code: code, Message: message}
+	if cdpCode != 0 {
+		e.Detail = map[string]any{"cdp_code": float64(cdpCode)}
+	}
+	return Answer{Dispatched: dispatched, Error: e}
+}
+
+// willing answers as a page on which all goes well.
+func willing(c wire.Cmd) (Answer, bool) {
+	switch {
+	case c.Method == "Page.getFrameTree":
+		return good(`{"frameTree":{"frame":{"id":"F"}}}`), true
+	case c.Method == "Page.createIsolatedWorld":
+		return good(`{"executionContextId":4}`), true
+	case c.Method == "Runtime.evaluate" && !c.Script:
+		return good(`{"result":{"type":"object","value":{"ok":true,"did":true,"n":1,"x":10,"y":20,"kind":"text"}}}`), true
+	}
+	return good(`{}`), true
+}
+
+func execute(t *testing.T, p *peer, a wire.Act) Done {
+	t.Helper()
+	return NewExecutor(p).Run(context.Background(), wire.Action{
+		Action: "a", Epoch: 7, Class: core.Write, DeadlineMs: 3000, Expect: core.Expect{Tab: 1, Document: "D1"}, Act: a,
+	})
+}
+
+func text(s string) *string { return &s }
+
+var clickSave = wire.Act{Verb: "click", Selector: "#save"}
+
+const (
+	worldSteps = "Page.getFrameTree Page.createIsolatedWorld Runtime.evaluate"
+	mouseSteps = "Input.dispatchMouseEvent! Input.dispatchMouseEvent! Input.dispatchMouseEvent!"
+)
+
+func TestEvaluateIsOneStep(t *testing.T) {
+	p := &peer{rules: func(wire.Cmd) (Answer, bool) { return good(`{"result":{"type":"number","value":2}}`), true }}
+	d := execute(t, p, wire.Act{Verb: "evaluate", Expression: "1+1"})
+	if d.State != "finished" || p.kinds() != "Runtime.evaluate!" || !p.sent[0].Script || string(bytes.Join(d.Result, nil)) != `{"value":2}` {
+		t.Fatalf("%s by %s: %s", d.State, p.kinds(), d.Result)
+	}
+	if d.Steps != (core.Steps{Dispatched: 1, Total: 1}) || d.Observed == nil || d.Observed.Document != "D1" {
+		t.Fatalf("%+v", d)
+	}
+}
+
+// The three parts of a click are on their way before the first is answered, and
+// the barrier only after the last.
+func TestClickIsWrittenAtOnce(t *testing.T) {
+	var held []*Step
+	p := &holding{hold: func(c wire.Cmd) bool { return strings.HasPrefix(c.Method, "Input.") }, held: &held}
+	done := make(chan Done, 1)
+	go func() { done <- NewExecutor(p).Run(context.Background(), actionOf(clickSave)) }()
+	deadline := time.Now().Add(2 * time.Second)
+	for p.count() < 3 {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of 3 steps are on their way", p.count())
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if strings.Contains(p.kinds(), "barrier") {
+		t.Fatal("the barrier did not wait for the input")
+	}
+	for _, s := range held {
+		s.Resolve(good(`{}`))
+	}
+	if d := <-done; d.State != "finished" || p.kinds() != worldSteps+" "+mouseSteps+" barrier" {
+		t.Fatalf("%s by %s", d.State, p.kinds())
+	}
+}
+
+func actionOf(a wire.Act) wire.Action {
+	return wire.Action{Action: "a", Epoch: 7, DeadlineMs: 3000, Expect: core.Expect{Tab: 1, Document: "D1"}, Act: a}
+}
+
+// holding is a peer that leaves some steps unanswered for the test to answer.
+type holding struct {
+	peer
+	hold func(wire.Cmd) bool
+	held *[]*Step
+}
+
+func (p *holding) Send(s *Step) {
+	if p.hold(s.Cmd) {
+		if s.Claim() {
+			p.mu.Lock()
+			p.sent = append(p.sent, s.Cmd)
+			*p.held = append(*p.held, s)
+			p.mu.Unlock()
+		}
+		return
+	}
+	p.rules = willing
+	p.peer.Send(s)
+}
+
+func (p *holding) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(*p.held)
+}
+
+// TestEnds holds the one judgement of this package: what may be said at the end.
+func TestEnds(t *testing.T) {
+	// nth answers the nth mouse event, from 1, otherwise than well.
+	nth := func(n int, a Answer, answered bool) func(wire.Cmd) (Answer, bool) {
+		seen := 0
+		return func(c wire.Cmd) (Answer, bool) {
+			if c.Method == "Input.dispatchMouseEvent" {
+				if seen++; seen == n {
+					return a, answered
+				}
+			}
+			return willing(c)
+		}
+	}
+	onBarrier := func(a Answer, answered bool) func(wire.Cmd) (Answer, bool) {
+		return func(c wire.Cmd) (Answer, bool) {
+			if c.Kind == "barrier" {
+				return a, answered
+			}
+			return willing(c)
+		}
+	}
+	everyMouse := func(a Answer) func(wire.Cmd) (Answer, bool) {
+		return func(c wire.Cmd) (Answer, bool) {
+			if c.Method == "Input.dispatchMouseEvent" {
+				return a, true
+			}
+			return willing(c)
+		}
+	}
+	fault := func(reason string) func(wire.Cmd) (Answer, bool) {
+		return func(c wire.Cmd) (Answer, bool) {
+			if c.Method == "Runtime.evaluate" {
+				return good(`{"result":{"value":{"ok":false,"reason":"` + reason + `","message":"m"}}}`), true
+			}
+			return willing(c)
+		}
+	}
+	tests := []struct {
+		name       string
+		rules      func(wire.Cmd) (Answer, bool)
+		state      string
+		code       core.Code
+		dispatched int
+	}{
+		{"all well", willing, "finished", "", 3},
+		{"nothing was dispatched", everyMouse(bad(false, core.CodeFenced, "epoch 7 is not granted here", 0)), "refused", core.CodeFenced, 0},
+		{"the second was not dispatched", nth(2, bad(false, core.CodeFenced, "hold", 0), true), "halted", core.CodeFenced, 2},
+		{"detached", nth(3, bad(true, core.CodeUnavailable, "Detached while handling command.", 0), true), "unknown", core.CodeOutcomeUnknown, 3},
+		{"navigated or closed", nth(3, bad(true, core.CodeUnavailable, "Inspected target navigated or closed", -32000), true), "unknown", core.CodeOutcomeUnknown, 3},
+		{"an error that no table knows", nth(1, bad(true, core.CodeUnavailable, "Internal error", -32603), true), "unknown", core.CodeOutcomeUnknown, 3},
+		{"every error proves it", everyMouse(bad(true, core.CodeInvalid, "'x' is expected", -32602)), "failed", core.CodeConflict, 3},
+		{"one error proves it, the others ran", nth(1, bad(true, core.CodeInvalid, "'x' is expected", -32602), true), "halted", core.CodeConflict, 3},
+		{"never answered", nth(3, Answer{}, false), "halted", core.CodeDeadline, 3},
+		{"the barrier met another document", onBarrier(bad(false, core.CodeDocumentChanged, "another document", 0), true), "halted", core.CodeDocumentChanged, 3},
+		{"the barrier is not answered", onBarrier(Answer{}, false), "halted", core.CodeDeadline, 3},
+		{"the target is covered", fault("covered"), "refused", core.CodeConflict, 0},
+		{"the target is not there", fault("not_found"), "refused", core.CodeConflict, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			a := actionOf(clickSave)
+			a.DeadlineMs = 250
+			d := NewExecutor(&peer{rules: tt.rules}).Run(context.Background(), a)
+			var code core.Code
+			if d.Error != nil {
+				code = d.Error.Code
+			}
+			if d.State != tt.state || code != tt.code || d.Steps != (core.Steps{Dispatched: tt.dispatched, Total: 3}) {
+				t.Fatalf("%s, %v, %+v; want %s, %s, %d of 3", d.State, d.Error, d.Steps, tt.state, tt.code, tt.dispatched)
+			}
+			if d.Error != nil && d.Error.Message == "" {
+				t.Error("an error without a message")
+			}
+		})
+	}
+}
+
+// A stop ends the action at once, whatever is still open, with its own reason.
+func TestStopDoesNotWait(t *testing.T) {
+	var held []*Step
+	p := &holding{hold: func(c wire.Cmd) bool { return strings.HasPrefix(c.Method, "Input.") }, held: &held}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	done := make(chan Done, 1)
+	go func() { done <- NewExecutor(p).Run(ctx, actionOf(clickSave)) }()
+	for p.count() < 3 {
+		time.Sleep(time.Millisecond)
+	}
+	held[0].Resolve(good(`{}`))
+	cancel(core.Refuse(core.CodeFenced, "epoch 7 has ended", "wait"))
+	select {
+	case d := <-done:
+		if d.State != "halted" || d.Error.Code != core.CodeFenced || d.Steps != (core.Steps{Dispatched: 3, Total: 3}) {
+			t.Fatalf("%s %v %+v", d.State, d.Error, d.Steps)
+		}
+	case <-time.After(time.Second):
+		t.Fatal("the action waited for its open steps")
+	}
+}
+
+// A step that was still queued when the action was stopped is never sent, and so
+// the action is refused.
+func TestQueuedStepIsWithheld(t *testing.T) {
+	queue := make(chan *Step, 8)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	done := make(chan Done, 1)
+	x := NewExecutor(portFunc(func(s *Step) { queue <- s }))
+	go func() { done <- x.Run(ctx, actionOf(wire.Act{Verb: "evaluate", Expression: "1"})) }()
+	s := <-queue
+	cancel(core.Refuse(core.CodeFenced, "epoch 7 has ended", "wait"))
+	if d := <-done; d.State != "refused" || d.Steps != (core.Steps{Total: 1}) {
+		t.Fatalf("%s %+v", d.State, d.Steps)
+	}
+	if s.Claim() {
+		t.Fatal("a step can be written although its action was refused")
+	}
+}
+
+type portFunc func(*Step)
+
+func (f portFunc) Send(s *Step) { f(s) }
+
+// The world of a document is made once, and again when it is gone.
+func TestWorlds(t *testing.T) {
+	gone := false
+	p := &peer{}
+	p.rules = func(c wire.Cmd) (Answer, bool) {
+		if c.Method == "Runtime.evaluate" && gone {
+			gone = false
+			return bad(true, core.CodeUnavailable, "Cannot find context with specified id", -32000), true
+		}
+		return willing(c)
+	}
+	x := NewExecutor(p)
+	run := func(want string) {
+		t.Helper()
+		p.sent = nil
+		if d := x.Run(context.Background(), actionOf(clickSave)); d.State != "finished" {
+			t.Fatalf("%s %v", d.State, d.Error)
+		}
+		if got := p.kinds(); got != want {
+			t.Fatalf("steps %s, want %s", got, want)
+		}
+	}
+	rest := " " + mouseSteps + " barrier"
+	run(worldSteps + rest)
+	run("Runtime.evaluate" + rest)
+	gone = true
+	run("Runtime.evaluate " + worldSteps + rest)
+	run("Runtime.evaluate" + rest)
+}
+
+// What was typed is in no error, whoever puts it there.
+func TestTypedTextStaysSecret(t *testing.T) {
+	const secret = `p"ss wörd`
+	inner, _ := json.Marshal(secret)
+	for _, a := range []wire.Act{
+		{Verb: "fill", Selector: "#q", Value: text(secret)},
+		{Verb: "type", Selector: "#q", Value: text(secret)},
+	} {
+		p := &peer{rules: func(c wire.Cmd) (Answer, bool) {
+			if c.Method == "Input.insertText" {
+				return bad(true, core.CodeUnavailable, "cannot insert "+secret+" "+string(inner), 0), true
+			}
+			return willing(c)
+		}}
+		d := execute(t, p, a)
+		raw, err := wire.Marshal(d.ActionDone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.State != "unknown" || strings.Contains(string(raw), "wörd") {
+			t.Fatalf("%s: %s", a.Verb, raw)
+		}
+	}
+}
+
+func TestRefusedBeforeAnyStep(t *testing.T) {
+	yes := true
+	tests := []struct {
+		act  wire.Act
+		code core.Code
+	}{
+		{wire.Act{Verb: "fly"}, core.CodeInvalid},
+		{wire.Act{Verb: "click"}, core.CodeInvalid},
+		{wire.Act{Verb: "click", Selector: "a", Text: "b"}, core.CodeInvalid},
+		{wire.Act{Verb: "fill", Selector: "a"}, core.CodeInvalid},
+		{wire.Act{Verb: "press", Key: "Hyper+x"}, core.CodeInvalid},
+		{wire.Act{Verb: "press", Key: "NoKey"}, core.CodeInvalid},
+		{wire.Act{Verb: "navigate", URL: "chrome://settings"}, core.CodePolicy},
+		{wire.Act{Verb: "navigate", URL: "file:///etc/passwd"}, core.CodePolicy},
+		{wire.Act{Verb: "navigate", URL: "javascript:alert(1)"}, core.CodePolicy},
+		{wire.Act{Verb: "tabs", Op: "new", URL: "chrome-extension://x/popup.html"}, core.CodePolicy},
+		{wire.Act{Verb: "tabs", Op: "burn"}, core.CodeInvalid},
+		{wire.Act{Verb: "wait", State: "visible"}, core.CodeInvalid},
+		{wire.Act{Verb: "drag", Selector: "a"}, core.CodeInvalid},
+		{wire.Act{Verb: "type", Value: text(strings.Repeat("\n", 3000))}, core.CodeLimit},
+		{wire.Act{Verb: "upload", Selector: "a", Files: []string{"x"}}, core.CodePolicy},
+		{wire.Act{Verb: "cdp", Method: "Network.getAllCookies"}, core.CodePolicy},
+		{wire.Act{Verb: "cdp", Method: "Storage.clearDataForOrigin"}, core.CodePolicy},
+		{wire.Act{Verb: "cdp", Method: "Target.createTarget"}, core.CodePolicy},
+		{wire.Act{Verb: "cdp", Method: "Browser.close"}, core.CodePolicy},
+		{wire.Act{Verb: "cdp", Method: "Page.crash"}, core.CodePolicy},
+		{wire.Act{Verb: "cdp", Method: "page.getLayoutMetrics"}, core.CodePolicy},
+		{wire.Act{Verb: "cdp", Method: "Runtime.evaluate", Params: json.RawMessage(`{"expression":"1","contextId":4}`)}, core.CodePolicy},
+		{wire.Act{Verb: "cdp", Method: "Page.getLayoutMetrics", Params: json.RawMessage(`[1]`)}, core.CodeInvalid},
+		{wire.Act{Verb: "dialog"}, core.CodeInvalid},
+	}
+	for _, tt := range tests {
+		t.Run(fmt.Sprint(tt.act.Verb, " ", tt.act.Method, tt.act.URL, tt.act.Key), func(t *testing.T) {
+			p := &peer{rules: willing}
+			d := execute(t, p, tt.act)
+			if d.State != "refused" || d.Error.Code != tt.code || d.Error.Hint == "" || len(p.sent) != 0 {
+				t.Fatalf("%s %v after %q", d.State, d.Error, p.kinds())
+			}
+		})
+	}
+	if d := execute(t, &peer{rules: willing}, wire.Act{Verb: "dialog", Accept: &yes}); d.State != "finished" {
+		t.Fatalf("%s %v", d.State, d.Error)
+	}
+}
+
+// Every verb of the protocol has its function, and none is left over.
+func TestVerbsAreComplete(t *testing.T) {
+	for _, v := range wire.Verbs {
+		if verbs[v.Verb] == nil {
+			t.Errorf("no function for %s", v.Verb)
+		}
+		for _, need := range strings.Fields(v.Needs) {
+			has(wire.Act{}, need) // panics for an argument that it does not know
+		}
+	}
+	if len(verbs) != len(wire.Verbs) {
+		t.Errorf("%d functions for %d verbs", len(verbs), len(wire.Verbs))
+	}
+}
+
+func TestPolicyHasReasons(t *testing.T) {
+	for method, row := range allowed {
+		domain, _, _ := strings.Cut(method, ".")
+		switch domain {
+		case "Target", "Browser", "Storage", "Network", "Fetch", "Debugger", "IO", "Tracing":
+			t.Errorf("%s is of a domain that is always refused", method)
+		}
+		if row.why == "" || row.script && !row.effect || row.input && !row.effect {
+			t.Errorf("%s: %+v", method, row)
+		}
+	}
+	for _, p := range proofs {
+		if p.reason == "" || p.code == 0 {
+			t.Errorf("%+v", p)
+		}
+	}
+}
+
+func TestUploadPaths(t *testing.T) {
+	top := t.TempDir()
+	dir := filepath.Join(top, "up")
+	if err := os.MkdirAll(filepath.Join(dir, "sub"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []string{filepath.Join(top, "secret"), filepath.Join(dir, "a.txt"), filepath.Join(dir, "sub", "b")} {
+		if err := os.WriteFile(f, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, to := range map[string]string{"out": "../secret", "in": "a.txt", "subdir": "sub"} {
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, bad := uploadPaths(dir, []string{"a.txt"})
+	if bad != nil || len(got) != 1 || got[0] != filepath.Join(dir, "a.txt") {
+		t.Fatalf("%v %v", got, bad)
+	}
+	for _, name := range []string{"", ".", "..", "../secret", "/etc/passwd", "sub/b", "subdir/b", "sub", "out", "in", "none", "a.txt/", "a\x00"} {
+		if got, bad := uploadPaths(dir, []string{"a.txt", name}); bad == nil {
+			t.Errorf("%q gave %v", name, got)
+		}
+	}
+}
+
+func TestChords(t *testing.T) {
+	tests := map[string]string{
+		"Enter":           "keyDown Enter \"\\r\" 0, keyUp Enter 0",
+		"a":               "keyDown a \"a\" 0, keyUp a 0",
+		"Shift+a":         "rawKeyDown Shift 8, keyDown A \"A\" 8, keyUp A 8, keyUp Shift 0",
+		"Control+a":       "rawKeyDown Control 2, rawKeyDown a 2, keyUp a 2, keyUp Control 0",
+		"Control++":       "rawKeyDown Control 2, rawKeyDown + 2, keyUp + 2, keyUp Control 0",
+		"+":               "keyDown + \"+\" 0, keyUp + 0",
+		"Control+Shift+T": "rawKeyDown Control 2, rawKeyDown Shift 10, rawKeyDown T 10, keyUp T 10, keyUp Shift 2, keyUp Control 0",
+		"ß":               "keyDown ß \"ß\" 0, keyUp ß 0",
+	}
+	for chord, want := range tests {
+		c, bad := parseChord(chord)
+		if bad != nil {
+			t.Errorf("%s: %v", chord, bad)
+			continue
+		}
+		var got []string
+		for _, cmd := range c.steps() {
+			var p struct {
+				Type, Key, Text string
+				Modifiers       int
+			}
+			if err := json.Unmarshal(cmd.Params, &p); err != nil {
+				t.Fatal(err)
+			}
+			s := p.Type + " " + p.Key
+			if p.Text != "" {
+				s += fmt.Sprintf(" %q", p.Text)
+			}
+			got = append(got, fmt.Sprint(s, " ", p.Modifiers))
+		}
+		if s := strings.Join(got, ", "); s != want {
+			t.Errorf("%s: %s, want %s", chord, s, want)
+		}
+	}
+	for _, chord := range []string{"", "Ctrl+a", "Control+Control+a", "Control+", "ab"} {
+		if c, bad := parseChord(chord); bad == nil && chord != "" {
+			t.Errorf("%q is %+v", chord, c)
+		}
+	}
+}
