@@ -271,6 +271,7 @@ func (e *Engine) uncertain(all []decided, err error) {
 				e.durable = e.state.Seq
 				e.mu.Unlock()
 				e.reg.sync(slices.Collect(maps.Values(e.state.Slots)))
+				e.announce([]decided{{res: res}})
 				for _, eff := range res.Effects {
 					e.carry(eff)
 				}

@@ -1,0 +1,378 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/engine"
+	"sessiondock.dev/sessiondock/daemon/supervise"
+	"sessiondock.dev/sessiondock/store"
+)
+
+// The engine runs here on the real core and the real store. The browser's side is
+// played by a link that records what it is given, and a supervisor whose launches
+// are only names: what they do is tested where they live.
+
+type link struct {
+	nonce core.Nonce
+	mu    sync.Mutex
+	got   []core.Effect
+	at    []time.Time
+}
+
+func (l *link) Nonce() core.Nonce { return l.nonce }
+func (l *link) Carry(e core.Effect, _ engine.Context) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.got = append(l.got, e)
+	l.at = append(l.at, time.Now())
+}
+func (l *link) StopPrepare() <-chan struct{} { c := make(chan struct{}); close(c); return c }
+func (l *link) Show(*core.Status)            {}
+func (l *link) Close(string)                 {}
+
+func (l *link) fences() []core.SendFence {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []core.SendFence
+	for _, e := range l.got {
+		if f, ok := e.(core.SendFence); ok {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func (l *link) count(match func(core.Effect) bool) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(slices.Collect(func(yield func(core.Effect) bool) {
+		for _, e := range l.got {
+			if match(e) && !yield(e) {
+				return
+			}
+		}
+	}))
+}
+
+type launches struct{}
+
+func (launches) Name() string { return "test" }
+func (launches) Start(context.Context, supervise.Spec) (supervise.Started, error) {
+	return supervise.Started{Containment: "weak", KeeperPID: 1, KeeperStart: 1}, nil
+}
+func (launches) Adopt(context.Context, core.SlotName, core.Launch) error { return nil }
+func (launches) Wait(ctx context.Context, _ core.SlotName, _ core.Launch) supervise.Ended {
+	<-ctx.Done()
+	return supervise.Ended{}
+}
+func (launches) Stop(context.Context, core.SlotName, core.Launch, supervise.StopMode) supervise.Ended {
+	return supervise.Ended{Verified: true, How: "test"}
+}
+func (launches) Owns(core.Launch, int) *core.Error { return nil }
+
+// gated is the real store with a commit that can be made to hang or fail.
+type gated struct {
+	*store.Store
+	mu   sync.Mutex
+	hang chan struct{}
+	fail bool
+	kept bool // the failing commit is on the disk all the same
+}
+
+func (g *gated) Commit(d *core.Delta) error {
+	g.mu.Lock()
+	hang, fail, kept := g.hang, g.fail, g.kept
+	g.fail = false
+	g.mu.Unlock()
+	if hang != nil {
+		<-hang
+	}
+	if fail && !kept {
+		return errors.New("disk I/O error")
+	}
+	if err := g.Store.Commit(d); err != nil {
+		return err
+	}
+	if fail {
+		return errors.New("disk I/O error, after the write")
+	}
+	return nil
+}
+
+type rig struct {
+	t    *testing.T
+	e    *engine.Engine
+	st   *gated
+	l    *link
+	ctx  context.Context
+	path string
+}
+
+func open(t *testing.T, path string) (*engine.Engine, *gated) {
+	t.Helper()
+	db, err := store.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock, err := engine.SystemClock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &gated{Store: db}
+	e, err := engine.New(g, launches{}, clock, slog.New(slog.NewTextHandler(io.Discard, nil)), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, g
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{t: t, path: filepath.Join(t.TempDir(), "state.db"), ctx: t.Context()}
+	r.e, r.st = open(t, r.path)
+	t.Cleanup(func() { r.e.Close(); r.st.Close() })
+	r.must(core.CreateSlot{Name: "shop", By: "human:test"})
+	r.must(core.Bind{Spec: core.BindingSpec{Name: "admin", Slot: "shop"}, By: "human:test"})
+	r.must(core.Delegate{ID: "d", Hash: "token", Binding: "admin", Agent: "agent-a", By: "human:test"})
+	r.must(core.StartSlot{Slot: "shop", By: "human:test"})
+	r.until(func(s *core.State) bool { l := s.Slots["shop"].Launch; return l != nil && l.State == "running" })
+	r.connect("link-1")
+	return r
+}
+
+func (r *rig) connect(n core.Nonce) {
+	r.l = &link{nonce: n}
+	r.e.Attach("shop", r.l)
+	r.must(core.Hello{Slot: "shop", Nonce: n, Instance: "worker-1"})
+	r.must(core.Drained{Slot: "shop", Nonce: n, Epoch: r.slot().Epoch})
+}
+
+func (r *rig) must(in core.Input) core.Result {
+	r.t.Helper()
+	res := r.e.Submit(r.ctx, in)
+	if res.Refusal != nil {
+		r.t.Fatalf("%T: %v", in, res.Refusal)
+	}
+	return res
+}
+
+func (r *rig) until(f func(*core.State) bool) {
+	r.t.Helper()
+	if !r.e.Wait(r.ctx, "shop", 5*time.Second, func(s *core.State, _ core.Now) bool { return f(s) }) {
+		r.t.Fatal("did not come to pass")
+	}
+}
+
+func (r *rig) slot() *core.Slot {
+	var s *core.Slot
+	r.e.View(func(st *core.State, _ core.Now) { s = st.Slots["shop"] })
+	return s
+}
+
+func (r *rig) lease() *core.Lease {
+	res := r.must(core.Acquire{Lease: "lease-1", Token: "token", CapHash: "cap", RequestID: "r1", Binding: "admin", ForMs: 60_000})
+	r.must(core.Granted{Slot: "shop", Nonce: r.l.nonce, Epoch: r.slot().Epoch})
+	r.must(core.Claim{Lease: "lease-1", Cap: "cap"})
+	return res.Lease
+}
+
+func (r *rig) act(action core.ActionID) core.Result {
+	return r.e.Act(r.ctx, core.Act{
+		Action: action, Lease: "lease-1", Cap: "cap", ID: "01ARZ3NDEKTSV4RRFFQ6000001", Epoch: r.slot().Epoch,
+		Verb: "click", Class: core.Write, BodyHash: "h", DeadlineMs: 10_000,
+	}, "payload")
+}
+
+func TestTakeoverDoesNotWaitForTheDisk(t *testing.T) { // L9
+	r := newRig(t)
+	r.lease()
+	epoch := r.slot().Epoch
+	hang := make(chan struct{})
+	r.st.mu.Lock()
+	r.st.hang = hang
+	r.st.mu.Unlock()
+	done := make(chan core.Result, 2)
+	go func() { done <- r.e.Submit(r.ctx, core.Renew{Lease: "lease-1", Cap: "cap", ForMs: 30_000}) }() // hangs in its commit
+	time.Sleep(20 * time.Millisecond)
+	before, start := len(r.l.fences()), time.Now()
+	go func() { done <- r.e.Takeover(r.ctx, core.Takeover{Slot: "shop", Surface: "popup", By: "human:popup"}) }()
+	for len(r.l.fences()) == before {
+		if time.Since(start) > 100*time.Millisecond {
+			t.Fatal("no fence within 100 ms of a takeover with a hung disk")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if f := r.l.fences()[before]; f.Epoch != epoch+1 || !f.Person {
+		t.Fatalf("fence %+v after epoch %d", f, epoch)
+	}
+	r.st.mu.Lock()
+	r.st.hang = nil
+	r.st.mu.Unlock()
+	close(hang)
+	<-done
+	<-done
+	if s := r.slot(); s.Holder.Kind != "human" || s.Epoch != epoch+1 {
+		t.Fatalf("recorded %+v at epoch %d", s.Holder, s.Epoch)
+	}
+}
+
+func TestEffectsOfAnOvertakenEpochAreDropped(t *testing.T) { // I4
+	r := newRig(t)
+	r.lease()
+	hang := make(chan struct{})
+	r.st.mu.Lock()
+	r.st.hang = hang
+	r.st.mu.Unlock()
+	acted := make(chan core.Result, 1)
+	go func() { acted <- r.act("action-1") }()
+	time.Sleep(20 * time.Millisecond) // decided, and hanging in its commit
+	taken := make(chan core.Result, 1)
+	go func() { taken <- r.e.Takeover(r.ctx, core.Takeover{Slot: "shop", Surface: "popup", By: "human:popup"}) }()
+	time.Sleep(20 * time.Millisecond)
+	r.st.mu.Lock()
+	r.st.hang = nil
+	r.st.mu.Unlock()
+	close(hang)
+	<-acted
+	<-taken
+	if n := r.l.count(func(e core.Effect) bool { _, ok := e.(core.SendAction); return ok }); n != 0 {
+		t.Fatalf("%d actions sent although the person took over before their commit was done", n)
+	}
+	r.must(core.Drained{Slot: "shop", Nonce: r.l.nonce, Epoch: r.slot().Epoch})
+	r.until(func(s *core.State) bool { return s.Actions["action-1"].Local == core.NotDispatched })
+}
+
+func TestFailedCommitIsUnknownAndReadAgain(t *testing.T) {
+	for _, kept := range []bool{false, true} {
+		r := newRig(t)
+		r.lease()
+		epoch := r.slot().Epoch
+		r.st.mu.Lock()
+		r.st.fail, r.st.kept = true, kept
+		r.st.mu.Unlock()
+		if res := r.act("action-1"); res.Refusal == nil || res.Refusal.Code != core.CodeUnavailable {
+			t.Fatalf("kept %v: %v", kept, res.Refusal)
+		}
+		if n := r.l.count(func(e core.Effect) bool { _, ok := e.(core.SendAction); return ok }); n != 0 {
+			t.Fatalf("kept %v: sent without a commit", kept)
+		}
+		r.until(func(s *core.State) bool { return s.Slots["shop"].Epoch > epoch && s.Leases["lease-1"].State == core.LeaseSuspended })
+		var a *core.Action
+		r.e.View(func(s *core.State, _ core.Now) { a = s.Actions["action-1"] })
+		if (a != nil) != kept {
+			t.Fatalf("kept %v: the state says %v", kept, a)
+		}
+	}
+}
+
+func TestEpochSurvivesTheDaemon(t *testing.T) { // I1
+	r := newRig(t)
+	r.lease()
+	var last core.Epoch
+	for range 5 {
+		if e := r.slot().Epoch; e <= last {
+			t.Fatalf("epoch %d after %d", e, last)
+		} else {
+			last = e
+		}
+		r.e.Takeover(r.ctx, core.Takeover{Slot: "shop", Surface: "cli", FromPerson: true, By: "human:cli"})
+		if e := r.slot().Epoch; e <= last {
+			t.Fatalf("epoch %d after %d", e, last)
+		} else {
+			last = e
+		}
+		r.e.Close()
+		r.st.Close()
+		r.e, r.st = open(t, r.path)
+	}
+}
+
+func TestWhatWasSeenReachesNobodyAfterTheFence(t *testing.T) { // I10
+	r := newRig(t)
+	r.lease()
+	a := r.act("action-1").Action
+	r.e.Done(core.Done{Slot: "shop", Nonce: r.l.nonce, Action: "action-1", Epoch: a.Epoch, State: "finished"}, json.RawMessage(`{"value":"secret"}`))
+	r.until(func(s *core.State) bool { a = s.Actions["action-1"]; return a.Host != "" })
+	if string(r.e.Result(a)) == "" {
+		t.Fatal("the holder does not see its own result")
+	}
+	r.e.Takeover(r.ctx, core.Takeover{Slot: "shop", Surface: "popup", By: "human:popup"})
+	if got := r.e.Result(a); got != nil {
+		t.Fatalf("after the takeover: %s", got)
+	}
+}
+
+func TestHoldIsOneTakeover(t *testing.T) {
+	r := newRig(t)
+	r.lease()
+	for range 3 {
+		if res := r.e.Takeover(r.ctx, core.Takeover{Slot: "shop", Surface: "popup", Hold: "hold-1", By: "human:popup"}); res.Refusal != nil {
+			t.Fatal(res.Refusal)
+		}
+	}
+	epochs := map[core.Epoch]bool{}
+	for _, f := range r.l.fences() {
+		if f.Hold == "hold-1" {
+			epochs[f.Epoch] = true
+		}
+	}
+	if len(epochs) != 1 {
+		t.Fatalf("one hold, epochs %v", epochs)
+	}
+	if res := r.e.Takeover(r.ctx, core.Takeover{Slot: "shop", Surface: "cli", By: "human:cli"}); res.Refusal == nil || res.Refusal.Code != core.CodeHeld {
+		t.Fatalf("a second person: %v", res.Refusal)
+	}
+}
+
+// TestTakeoversAndGrantsInterleaved has people and agents change control as fast as
+// they can: every epoch belongs to one of them only (L13).
+func TestTakeoversAndGrantsInterleaved(t *testing.T) {
+	r := newRig(t)
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for range 50 {
+				r.e.Takeover(r.ctx, core.Takeover{Slot: "shop", Surface: "popup", By: "human:popup"})
+				r.e.Submit(r.ctx, core.Handback{Slot: "shop", Confirm: true, By: "human:popup"})
+				r.e.Submit(r.ctx, core.Drained{Slot: "shop", Nonce: r.l.nonce, Epoch: r.slot().Epoch})
+			}
+		})
+		group.Go(func() {
+			for range 50 {
+				id, cap := engine.NewID(), engine.NewID()
+				r.e.Submit(r.ctx, core.Acquire{Lease: core.LeaseID(id), Token: "token", CapHash: cap, RequestID: id, Binding: "admin", ForMs: 60_000})
+				r.e.Submit(r.ctx, core.Release{Lease: core.LeaseID(id), Cap: cap})
+				r.e.Submit(r.ctx, core.Drained{Slot: "shop", Nonce: r.l.nonce, Epoch: r.slot().Epoch})
+			}
+		})
+	}
+	group.Wait()
+	rows, err := r.e.Events(0, 10_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := map[core.Epoch]string{}
+	for _, e := range rows {
+		if e.Kind != "granted" && e.Kind != "takeover" && e.Kind != "handback" {
+			continue
+		}
+		who := e.Kind + string(e.Lease)
+		if was, ok := owner[e.Epoch]; ok && was != who {
+			t.Fatalf("epoch %d belongs to %s and to %s", e.Epoch, was, who)
+		}
+		owner[e.Epoch] = who
+	}
+	if len(owner) < 50 {
+		t.Fatalf("only %d changes of control happened", len(owner))
+	}
+}
