@@ -1,0 +1,276 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/engine"
+	"sessiondock.dev/sessiondock/daemon/supervise"
+	"sessiondock.dev/sessiondock/daemon/wire"
+	"sessiondock.dev/sessiondock/store"
+)
+
+// These tests ask the real handlers, engine and store. No browser runs: what is
+// asked of one is refused before it, or tested end to end.
+
+type noLaunches struct{}
+
+func (noLaunches) Name() string { return "test" }
+func (noLaunches) Start(context.Context, supervise.Spec) (supervise.Started, error) {
+	return supervise.Started{Containment: "weak", KeeperPID: 1}, nil
+}
+func (noLaunches) Adopt(context.Context, core.SlotName, core.Launch) error { return nil }
+func (noLaunches) Wait(ctx context.Context, _ core.SlotName, _ core.Launch) supervise.Ended {
+	<-ctx.Done()
+	return supervise.Ended{}
+}
+func (noLaunches) Stop(context.Context, core.SlotName, core.Launch, supervise.StopMode) supervise.Ended {
+	return supervise.Ended{Verified: true}
+}
+func (noLaunches) Owns(core.Launch, int) *core.Error { return nil }
+
+type doors struct {
+	t              *testing.T
+	s              *Server
+	agents, people http.Handler
+}
+
+func newDoors(t *testing.T) *doors {
+	t.Helper()
+	db, err := store.Open(filepath.Join(t.TempDir(), "state.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock, err := engine.SystemClock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	eng, err := engine.New(db, noLaunches{}, clock, log, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { eng.Close(); db.Close() })
+	s := &Server{Engine: eng, Log: log, BodyKey: make([]byte, 32), DataDir: t.TempDir(), Health: Health{OK: true}}
+	d := &doors{t: t, s: s, agents: s.Agents(), people: s.People()}
+	d.ok(d.people, "POST", "/v1/slots", "", `{"slot":"shop"}`)
+	d.ok(d.people, "POST", "/v1/bindings", "", `{"name":"admin","slot":"shop","origins":["https://shop.example"]}`)
+	d.ok(d.people, "POST", "/v1/slots", "", `{"slot":"desk"}`)
+	d.ok(d.people, "POST", "/v1/bindings", "", `{"name":"desk-b","slot":"desk"}`)
+	return d
+}
+
+func (d *doors) ask(h http.Handler, method, path, bearer, body string) (int, string) {
+	r := httptest.NewRequest(method, "http://localhost"+path, strings.NewReader(body))
+	if bearer != "" {
+		r.Header.Set("Authorization", "Bearer "+bearer)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Code, w.Body.String()
+}
+
+func (d *doors) ok(h http.Handler, method, path, bearer, body string) string {
+	d.t.Helper()
+	code, out := d.ask(h, method, path, bearer, body)
+	if code != 200 {
+		d.t.Fatalf("%s %s: %d %s", method, path, code, out)
+	}
+	return out
+}
+
+func (d *doors) refused(want core.Code, h http.Handler, method, path, bearer, body string) {
+	d.t.Helper()
+	code, out := d.ask(h, method, path, bearer, body)
+	var e wire.ErrorBody
+	if err := json.Unmarshal([]byte(out), &e); err != nil || e.Error.Code != want || code != want.Info().HTTP || e.Error.Message == "" {
+		d.t.Errorf("%s %s %s: want %s, got %d %s", method, path, clip(body), want, code, clip(out))
+	}
+}
+
+func clip(s string) string {
+	if len(s) > 200 {
+		return s[:200] + "…"
+	}
+	return s
+}
+
+func (d *doors) token(binding, agent string) string {
+	var r wire.DelegateReply
+	if err := json.Unmarshal([]byte(d.ok(d.people, "POST", "/v1/bindings/"+binding+"/delegate", "", fmt.Sprintf(`{"to":%q}`, agent))), &r); err != nil {
+		d.t.Fatal(err)
+	}
+	return r.Token
+}
+
+func TestEveryFieldOfAnActionIsChecked(t *testing.T) {
+	d := newDoors(t)
+	const path = "/v1/leases/none/actions"
+	const id = `"id":"01ARZ3NDEKTSV4RRFFQ69G5FAV"`
+	for body, want := range map[string]core.Code{
+		``:                     core.CodeInvalid,
+		`[]`:                   core.CodeInvalid,
+		`{`:                    core.CodeInvalid,
+		`null`:                 core.CodeInvalid,
+		"\"\xff\"":             core.CodeInvalid,
+		`{} {}`:                core.CodeInvalid,
+		`{"epoch":1}`:          core.CodeInvalid, // no verb
+		`{"verb":"click"}`:     core.CodeInvalid, // no epoch
+		`{"verb":1,"epoch":1}`: core.CodeInvalid,
+		`{` + id + `,"epoch":-1,"verb":"snapshot"}`:                                            core.CodeInvalid,
+		`{` + id + `,"epoch":1.5,"verb":"snapshot"}`:                                           core.CodeInvalid,
+		`{` + id + `,"epoch":"1","verb":"snapshot"}`:                                           core.CodeInvalid,
+		`{` + id + `,"epoch":9007199254740992,"verb":"snapshot"}`:                              core.CodeInvalid, // 2^53
+		`{` + id + `,"epoch":18446744073709551615,"verb":"snapshot"}`:                          core.CodeInvalid,
+		`{` + id + `,"epoch":18446744073709551616,"verb":"snapshot"}`:                          core.CodeInvalid,
+		`{` + id + `,"epoch":1,"verb":"fly"}`:                                                  core.CodeInvalid,
+		`{` + id + `,"epoch":1,"verb":"click"}`:                                                core.CodeInvalid, // no target
+		`{` + id + `,"epoch":1,"verb":"click","selector":"a","ref":"e1"}`:                      core.CodeInvalid,
+		`{` + id + `,"epoch":1,"verb":"snapshot","selector":"a"}`:                              core.CodeInvalid,
+		`{` + id + `,"epoch":1,"verb":"navigate"}`:                                             core.CodeInvalid,
+		`{` + id + `,"epoch":1,"verb":"fill","selector":"a"}`:                                  core.CodeInvalid,
+		`{` + id + `,"epoch":1,"verb":"wait","state":"gone"}`:                                  core.CodeInvalid,
+		`{` + id + `,"epoch":1,"verb":"snapshot","deadline_ms":-1}`:                            core.CodeInvalid,
+		`{` + id + `,"epoch":1,"verb":"snapshot","deadline_ms":600001}`:                        core.CodeInvalid,
+		`{` + id + `,"epoch":1,"verb":"snapshot","expect":{"tab":"x"}}`:                        core.CodeInvalid,
+		`{` + id + `,"epoch":1,"verb":"snapshot","if_epoch":1}`:                                core.CodeInvalid, // unknown member
+		`{"id":"short","epoch":1,"verb":"snapshot"}`:                                           core.CodeInvalid,
+		`{"epoch":1,"verb":"snapshot"}`:                                                        core.CodeInvalid, // no id
+		`{` + id + `,"epoch":1,"verb":"click","selector":"` + strings.Repeat("a", 5000) + `"}`: core.CodeLimit,
+		`{` + id + `,"epoch":1,"verb":"snapshot"}`:                                             core.CodeUnauthenticated,
+	} {
+		d.refused(want, d.agents, "POST", path, "forged", body)
+	}
+	d.refused(core.CodeLimit, d.agents, "POST", path, "forged", `{"expression":"`+strings.Repeat("a", wire.MaxBody)+`"}`)
+}
+
+func TestAcquireIsForTheDelegatedBindingOnly(t *testing.T) { // I9
+	d := newDoors(t)
+	token := d.token("admin", "agent-a")
+	for body, want := range map[string]core.Code{
+		`{"binding":"admin"}`:                                                 core.CodeInvalid, // no request_id
+		`{"request_id":"r","binding":"desk-b"}`:                               core.CodeDenied,
+		`{"request_id":"r","binding":"nowhere"}`:                              core.CodeDenied,
+		`{"request_id":"r","binding":"admin","agent":"agent-b"}`:              core.CodeDenied,
+		`{"request_id":"r","binding":"admin","for_ms":-5}`:                    core.CodeInvalid,
+		`{"request_id":"r","binding":"admin","for_ms":1e30}`:                  core.CodeInvalid,
+		`{"request_id":"r","binding":"admin","for_ms":86400000}`:              core.CodeLimit, // above the binding's maximum
+		`{"request_id":"r","binding":"admin","wait_ms":-1}`:                   core.CodeInvalid,
+		`{"request_id":"r","binding":"admin","keys":["k"]}`:                   core.CodeInvalid,
+		`{"request_id":"` + strings.Repeat("r", 200) + `","binding":"admin"}`: core.CodeInvalid,
+	} {
+		d.refused(want, d.agents, "POST", "/v1/leases", token, body)
+	}
+	for _, forged := range []string{"", "x", strings.Repeat("0", 64), token[:63], token + "0", strings.Repeat("a", 300)} {
+		d.refused(core.CodeUnauthenticated, d.agents, "POST", "/v1/leases", forged, `{"request_id":"r","binding":"admin"}`)
+	}
+}
+
+func TestPeoplesVerbsAreNotOnTheAgentsDoor(t *testing.T) {
+	d := newDoors(t)
+	for _, path := range []string{"/v1/slots", "/v1/slots/shop/status", "/v1/events", "/v1/quarantine", "/v1/bindings", "/v1/leases"} {
+		d.refused(core.CodeNotFound, d.agents, "GET", path, "", "")
+	}
+	for _, path := range []string{"/v1/slots/shop/takeover", "/v1/slots/shop/handback", "/v1/slots/shop/quarantine/lift", "/v1/actions/x/resolve", "/v1/bindings/admin/delegate"} {
+		d.refused(core.CodeNotFound, d.agents, "POST", path, "", "{}")
+	}
+}
+
+func TestPagesAreRefused(t *testing.T) { // S1, S2
+	d := newDoors(t)
+	for _, h := range []http.Handler{d.agents, d.people} {
+		for _, origin := range []string{"https://evil.example", "null", "chrome-extension://abc", ""} {
+			r := httptest.NewRequest("GET", "http://localhost/v1/healthz", nil)
+			r.Header["Origin"] = []string{origin}
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if w.Code != 403 {
+				t.Errorf("Origin %q: %d", origin, w.Code)
+			}
+		}
+		for _, host := range []string{"evil.example", "localhost.", "127.0.0.1", "[::1]", "", "localhost:80"} {
+			r := httptest.NewRequest("GET", "http://localhost/v1/healthz", nil)
+			r.Host = host
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if w.Code != 403 {
+				t.Errorf("Host %q: %d", host, w.Code)
+			}
+		}
+	}
+}
+
+func TestDeclarationsAreChecked(t *testing.T) {
+	d := newDoors(t)
+	for body, want := range map[string]core.Code{
+		`{}`:              core.CodeInvalid,
+		`{"slot":"../x"}`: core.CodeInvalid,
+		`{"slot":"A"}`:    core.CodeInvalid,
+		`{"slot":"` + strings.Repeat("a", 64) + `"}`: core.CodeInvalid,
+		`{"slot":"shop"}`:                   core.CodeConflict,
+		`{"slot":"x","display":"hologram"}`: core.CodeInvalid,
+	} {
+		d.refused(want, d.people, "POST", "/v1/slots", "", body)
+	}
+	for body, want := range map[string]core.Code{
+		`{"name":"b","slot":"nowhere"}`:                                                          core.CodeNotFound,
+		`{"name":"b","slot":"shop","origins":["shop.example"]}`:                                  core.CodeInvalid,
+		`{"name":"b","slot":"shop","origins":["https://shop.example/path"]}`:                     core.CodeInvalid,
+		`{"name":"b","slot":"shop","keys":["spaces are not allowed"]}`:                           core.CodeInvalid,
+		`{"name":"b","slot":"shop","start":"file:///etc/passwd"}`:                                core.CodePolicy,
+		`{"name":"b","slot":"shop","start":"https://a.example","origins":["https://b.example"]}`: core.CodePolicy,
+		`{"name":"b","slot":"shop","max_lifetime_ms":-1}`:                                        core.CodeInvalid,
+		`{"name":"admin","slot":"desk"}`:                                                         core.CodeConflict,
+	} {
+		d.refused(want, d.people, "POST", "/v1/bindings", "", body)
+	}
+	d.refused(core.CodeInvalid, d.people, "POST", "/v1/bindings/admin/delegate", "", `{"to":"Agent A"}`)
+	d.refused(core.CodeNotFound, d.people, "POST", "/v1/bindings/none/delegate", "", `{"to":"a"}`)
+	d.refused(core.CodeInvalid, d.people, "POST", "/v1/slots/shop/takeover", "", `{"if_epoch":-1}`)
+	d.refused(core.CodeInvalid, d.people, "POST", "/v1/slots/shop/takeover", "", `{"if_epoch":9007199254740992}`)
+	d.refused(core.CodeConflict, d.people, "POST", "/v1/slots/shop/takeover", "", `{"if_epoch":77}`)
+	d.refused(core.CodeInvalid, d.people, "POST", "/v1/slots/shop/takeover", "", `{"ifepoch":1}`)
+	d.refused(core.CodeConflict, d.people, "POST", "/v1/slots/shop/handback", "", `{}`)
+	d.refused(core.CodeInvalid, d.people, "GET", "/v1/events?after=-1", "", "")
+	d.refused(core.CodeInvalid, d.people, "GET", "/v1/events?limit=x", "", "")
+}
+
+func TestAPersonsTakeoverAndHandback(t *testing.T) {
+	d := newDoors(t)
+	var st core.Status
+	if err := json.Unmarshal([]byte(d.ok(d.people, "POST", "/v1/slots/shop/takeover", "", `{}`)), &st); err != nil {
+		t.Fatal(err)
+	}
+	if st.Authority.Holder.Kind != "human" || st.Authority.Fence != "drained" {
+		t.Fatalf("%+v", st.Authority)
+	}
+	d.refused(core.CodeHeld, d.people, "POST", "/v1/slots/shop/takeover", "", `{}`)
+	d.ok(d.people, "POST", "/v1/slots/shop/takeover", "", `{"from_person":true,"by":"viewer"}`)
+	d.ok(d.people, "POST", "/v1/slots/shop/handback", "", `{}`)
+}
+
+func TestTheJournalCanBeFollowedWithoutGap(t *testing.T) {
+	d := newDoors(t)
+	var all, rest []wire.EventRow
+	if err := json.Unmarshal([]byte(d.ok(d.people, "GET", "/v1/events", "", "")), &all); err != nil {
+		t.Fatal(err)
+	}
+	if len(all) < 4 {
+		t.Fatalf("%d events", len(all))
+	}
+	if err := json.Unmarshal([]byte(d.ok(d.people, "GET", fmt.Sprintf("/v1/events?after=%d", all[1].Seq), "", "")), &rest); err != nil {
+		t.Fatal(err)
+	}
+	if len(rest) != len(all)-2 || rest[0] != all[2] {
+		t.Fatalf("after %d: %+v", all[1].Seq, rest)
+	}
+}
