@@ -17,10 +17,11 @@ func (a *app) handbackCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "handback SLOT",
 		Short: "Give control back",
-		Long: `Gives control to the agent that the takeover interrupted (--to), or to whoever is
-next in the queue. Your own last click or key may still be queued in the page: the
-grant waits until it is not. If something stays open it is listed, and --confirm
-says that you accept it.`,
+		Long: `Gives control to the agent that the takeover interrupted (--to), which then resumes
+its lease, or to whoever is next in the queue. Your own last click or key may still
+be queued in the page: a grant waits until it is not. If something is not settled
+the handback is refused; with --confirm you let go all the same, and nobody is
+granted the slot before it is settled.`,
 		Example: `  sessiondock handback shop --to claude`,
 		Args:    names("SLOT"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -43,7 +44,7 @@ says that you accept it.`,
 		},
 	}
 	c.Flags().StringVar(&to, "to", "", "the interrupted agent (default: the queue)")
-	c.Flags().BoolVar(&confirm, "confirm", false, "although something is listed as open")
+	c.Flags().BoolVar(&confirm, "confirm", false, "although something is not settled")
 	ifEpochFlag(c, &ifEpoch)
 	return c
 }

@@ -164,16 +164,25 @@ func TestAcquireClaimsItsGrant(t *testing.T) {
 		}
 		reply(w, wire.LeaseReply{Lease: "L", State: core.LeaseGranted, Epoch: 4, Capability: "cap"})
 	})
+	mux.HandleFunc("POST /v1/leases/L/resume", func(w http.ResponseWriter, r *http.Request) {
+		reply(w, wire.LeaseReply{Lease: "L", State: core.LeaseGranted, Epoch: 5})
+	})
 	mux.HandleFunc("GET /v1/leases/L", func(w http.ResponseWriter, r *http.Request) {
 		claimed = r.Header.Get("Authorization") == "Bearer cap"
 		reply(w, wire.LeaseReply{Lease: "L", State: core.LeaseActive, Epoch: 4})
 	})
-	got, err := serve(t, mux).Acquire(t.Context(), "token", wire.AcquireRequest{Binding: "b"})
+	c := serve(t, mux)
+	got, err := c.Acquire(t.Context(), "token", wire.AcquireRequest{Binding: "b"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !claimed || got.State != core.LeaseActive || got.Capability != "cap" {
 		t.Errorf("claimed %v, reply %+v", claimed, got)
+	}
+	claimed = false
+	got, err = c.Resume(t.Context(), "L", "cap", wire.ResumeRequest{})
+	if err != nil || !claimed || got.State != core.LeaseActive {
+		t.Errorf("a resumed grant: claimed %v, reply %+v, %v", claimed, got, err)
 	}
 }
 

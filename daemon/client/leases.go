@@ -44,14 +44,20 @@ func (c *Client) Acquire(ctx context.Context, delegation Secret, r wire.AcquireR
 	if err != nil {
 		return nil, err
 	}
-	if out.Capability == "" {
-		return &out, nil
+	return c.claim(ctx, &out, Secret(out.Capability))
+}
+
+// claim makes the first authenticated request of a new grant. If that fails, the
+// grant comes with the error.
+func (c *Client) claim(ctx context.Context, granted *wire.LeaseReply, capability Secret) (*wire.LeaseReply, error) {
+	if granted.State != core.LeaseGranted || capability == "" {
+		return granted, nil
 	}
-	claimed, err := c.Lease(ctx, out.Lease, Secret(out.Capability))
+	claimed, err := c.Lease(ctx, granted.Lease, capability)
 	if err != nil {
-		return &out, err
+		return granted, err
 	}
-	claimed.Capability = out.Capability // it is shown once, and the claim does not repeat it
+	claimed.Capability = granted.Capability // it is shown once, and the claim does not repeat it
 	return claimed, nil
 }
 
@@ -72,12 +78,17 @@ func (c *Client) Release(ctx context.Context, lease core.LeaseID, capability Sec
 	})
 }
 
-// Resume takes a suspended lease up again, at a new epoch.
+// Resume takes a suspended lease up again, at a new epoch, and claims that grant as
+// Acquire does.
 func (c *Client) Resume(ctx context.Context, lease core.LeaseID, capability Secret, r wire.ResumeRequest) (*wire.LeaseReply, error) {
-	return post[wire.LeaseReply](ctx, c, call{
+	granted, err := post[wire.LeaseReply](ctx, c, call{
 		path: leasePath(lease, "/resume"), secret: capability, body: r, lookUp: leaseHint(lease),
 		timeout: time.Duration(r.WaitMs)*time.Millisecond + startAllowance,
 	})
+	if err != nil {
+		return nil, err
+	}
+	return c.claim(ctx, granted, capability)
 }
 
 // Revoke ends any lease by a person (control.sock).
