@@ -191,17 +191,20 @@ func TestWalkRefusesChainsThatCannotBe(t *testing.T) {
 
 func TestParseStat(t *testing.T) {
 	line := func(comm, state string, threads int) []byte {
-		return fmt.Appendf(nil, "42 (%s) %s 7 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 %d 0 123456 0 0", comm, state, threads)
+		return fmt.Appendf(nil, "42 (%s) %s 7 41 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 %d 0 123456 0 0", comm, state, threads)
 	}
 	p, err := parseStat(line("a) S 9 (b\n", "S", 3))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (Proc{PID: 42, PPID: 7, StartTime: 123456, Comm: "a) S 9 (b\n"}); p != want {
+	if want := (Proc{PID: 42, PPID: 7, StartTime: 123456, Group: 41, Comm: "a) S 9 (b\n"}); p != want {
 		t.Errorf("got %+v, want %+v", p, want)
 	}
 	if p, _ := parseStat(line("z", "Z", 1)); !p.Dead {
 		t.Error("a zombie is dead")
+	}
+	if p, _ := parseStat(line("t", "T", 1)); !p.Stopped {
+		t.Error("a stopped process is stopped")
 	}
 	if p, _ := parseStat(line("z", "Z", 2)); p.Dead {
 		t.Error("a process whose first thread alone has ended is not dead")

@@ -18,7 +18,9 @@ type Proc struct {
 	PID       int
 	PPID      int
 	StartTime uint64 // clock ticks since boot
+	Group     int    // its process group
 	Comm      string
+	Stopped   bool // by a signal, or by a tracer
 	Dead      bool // ended, and kept only until its parent asks for its status
 }
 
@@ -53,22 +55,24 @@ func parseStat(text []byte) (Proc, error) {
 		return Proc{}, fmt.Errorf("peer: stat %.80q has no command name", text)
 	}
 	const (
-		state, ppid, threads, start = 0, 1, 17, 19 // places after COMM
+		state, ppid, group, threads, start = 0, 1, 2, 17, 19 // places after COMM
 	)
 	f := strings.Fields(string(text[end+1:]))
 	if len(f) <= start {
 		return Proc{}, fmt.Errorf("peer: stat %.80q is too short", text)
 	}
 	p := Proc{Comm: string(text[open+1 : end])}
-	var errs [4]error
+	var errs [5]error
 	var n int
 	p.PID, errs[0] = strconv.Atoi(strings.TrimSpace(string(text[:open])))
 	p.PPID, errs[1] = strconv.Atoi(f[ppid])
 	n, errs[2] = strconv.Atoi(f[threads])
+	p.Group, errs[4] = strconv.Atoi(f[group])
 	p.StartTime, errs[3] = strconv.ParseUint(f[start], 10, 64)
 	if err := errors.Join(errs[:]...); err != nil {
 		return Proc{}, fmt.Errorf("peer: stat %.80q: %w", text, err)
 	}
+	p.Stopped = f[state] == "T" || f[state] == "t"
 	// A first thread that has ended while others run is shown as a zombie too.
 	p.Dead = (f[state] == "Z" || f[state] == "X") && n <= 1
 	return p, nil

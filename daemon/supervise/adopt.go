@@ -132,6 +132,7 @@ func (d *Direct) Stop(ctx context.Context, slot core.SlotName, l core.Launch, mo
 	if e := checkLaunch(slot, l); e != nil {
 		return unverified(e.Message)
 	}
+	begin := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, stopWithin+answerWithin)
 	defer cancel()
 	socket := filepath.Join(d.cfg.Dirs.places(slot).run, "keeper.sock")
@@ -156,7 +157,8 @@ func (d *Direct) Stop(ctx context.Context, slot core.SlotName, l core.Launch, mo
 			}
 			f.why = cerr
 		case silent:
-			if mode == StopNow {
+			// One that has only just been started is given time to listen.
+			if mode == StopNow && time.Since(begin) >= patience {
 				d.endKeeper(ctx, l)
 			}
 		}
@@ -169,8 +171,8 @@ func (d *Direct) Stop(ctx context.Context, slot core.SlotName, l core.Launch, mo
 // endKeeper takes away a keeper that does not answer, so that what it kept can
 // be ended as orphans. Its children are killed first, while descent shows them.
 func (d *Direct) endKeeper(ctx context.Context, l core.Launch) {
-	keeper := d.keeperOf(l)
-	if keeper.PID == 0 || !runs(keeper) {
+	keeper, err := peer.Read(d.keeperOf(l).PID)
+	if err != nil || keeper.Dead || !keeper.Same(d.keeperOf(l)) {
 		return
 	}
 	// A stopped keeper cannot be raced by children that it would collect.

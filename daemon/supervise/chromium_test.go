@@ -95,8 +95,6 @@ func TestChromiumStartAdoptCleanStop(t *testing.T) {
 		}
 	}
 
-	// Chromium settles its session in its first seconds; asked before, SIGINT
-	// ends it as cleanly, but there is nothing yet to bring back.
 	begin = time.Now()
 	e := next.Stop(f.ctx(), f.slot, l, StopClean)
 	f.mustEnd(e)

@@ -52,6 +52,8 @@ type Direct struct {
 	keepers map[core.LaunchID]peer.Proc // of launches not known to have ended
 }
 
+var _ Supervisor = (*Direct)(nil)
+
 // New returns a Direct. Nothing is looked at before the first use.
 func New(c Config) *Direct {
 	return &Direct{cfg: c, keepers: map[core.LaunchID]peer.Proc{}}
@@ -65,6 +67,8 @@ const (
 	startWithin = 20 * time.Second
 	// watchEvery is how often a keeper that does not answer is looked at.
 	watchEvery = 250 * time.Millisecond
+	// patience is how long a keeper may be silent before StopNow ends it too.
+	patience = 2 * time.Second
 )
 
 // Start starts the browser. An error says in its detail "verified_ended" whether

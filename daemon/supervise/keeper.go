@@ -227,7 +227,8 @@ func (k *keeper) launch(log *os.File) (pid int, stopRelay func(), err error) {
 	}
 	pid, err = syscall.ForkExec(k.spec.Argv[0], k.spec.Argv, &syscall.ProcAttr{
 		Dir: k.spec.WorkDir, Env: k.spec.Env, Files: files,
-		Sys: &syscall.SysProcAttr{PidFD: &k.pidfd},
+		// A group of its own, so that killing it does not reach the keeper.
+		Sys: &syscall.SysProcAttr{PidFD: &k.pidfd, Setpgid: true},
 	})
 	if err == nil && k.pidfd < 0 {
 		// It cannot be waited for by anyone but us, so its PID is still its own.

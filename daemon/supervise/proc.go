@@ -130,6 +130,11 @@ func (s scope) survey() (map[int]*sight, error) {
 			s.inspect(e)
 		}
 	}
+	// A /proc mounted with hidepid leaves out, of all processes, those that could
+	// not be looked into.
+	if table[1] == nil {
+		return nil, errors.New("this /proc does not show every process: it lacks init")
+	}
 	return table, nil
 }
 
@@ -351,25 +356,4 @@ func children(pid int) []int {
 		}
 	}
 	return out
-}
-
-// killTree sends SIGKILL to every living descendant of root, parents first, and
-// returns them. Each was a child of a process of the tree that was still
-// the same afterwards, so no stranger is among them.
-func killTree(root peer.Proc) []peer.Proc {
-	var killed []peer.Proc
-	for queue := []peer.Proc{root}; len(queue) > 0; queue = queue[1:] {
-		parent := queue[0]
-		for _, pid := range children(parent.PID) {
-			p, err := peer.Read(pid)
-			if err != nil || p.Dead || (p.PPID != parent.PID && p.PPID != root.PID) || !runs(parent) {
-				continue
-			}
-			queue = append(queue, p)
-			if sendSignal(p, unix.SIGKILL) == nil {
-				killed = append(killed, p)
-			}
-		}
-	}
-	return killed
 }

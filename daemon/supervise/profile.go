@@ -56,7 +56,8 @@ func hostnames(file string) ([]string, error) {
 
 // clearLock removes Chromium's own lock once its owner is proved dead. The caller
 // holds the slot's lock, and s looks for a launch that does not exist yet: what
-// it finds is whatever uses the profile now.
+// it finds is whatever uses the profile now. A DevToolsActivePort of an earlier
+// test launch goes too, so that one which is there means a port that is open now.
 func clearLock(s scope) error {
 	found, err := s.look()
 	if err != nil {

@@ -25,6 +25,8 @@ const (
 	killWithin = 10 * time.Second
 	// agreeAfter lies between the two looks that must both find nothing.
 	agreeAfter = 200 * time.Millisecond
+	// idlePasses are a few milliseconds of looking at the keeper's tree.
+	idlePasses = 32
 	// maxLeft is how many processes a report names.
 	maxLeft = 20
 )
@@ -81,25 +83,31 @@ func (r remains) isChildless() bool {
 	}
 }
 
+// processID is what stays of a process while it dies.
+type processID struct {
+	pid   int
+	start uint64
+}
+
 // killAll sends SIGKILL until no process of the launch is found that did not get
 // it already. It says whether there were any.
 func (r remains) killAll(ctx context.Context) bool {
 	any := false
 	if r.keeper.PID != 0 {
 		// Passes over the tree alone are quick enough to catch processes that do
-		// nothing but fork and end.
-		sent := map[peer.Proc]bool{}
-		for ctx.Err() == nil && !r.isChildless() {
+		// nothing but fork and end. One pass may miss them all, so some in a row
+		// must find nobody new before the slower look takes its turn.
+		sent := map[processID]bool{}
+		for idle := 0; idle < idlePasses && ctx.Err() == nil && !r.isChildless(); idle++ {
 			fresh := false
 			for _, p := range killTree(r.keeper) {
-				p.PPID, p.Comm = 0, "" // these change while it dies
-				fresh = fresh || !sent[p]
-				sent[p] = true
+				id := processID{p.PID, p.StartTime}
+				fresh = fresh || !sent[id]
+				sent[id] = true
 			}
-			if !fresh {
-				break
+			if fresh {
+				any, idle = true, -1
 			}
-			any = true
 		}
 	}
 	found, err := r.look()

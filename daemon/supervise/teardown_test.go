@@ -2,9 +2,12 @@ package supervise
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -28,10 +31,13 @@ sh -c 'trap "" INT TERM; while :; do sleep 1; done' &
 while :; do sleep 1; done
 `
 	// storm keeps thirty chains of processes that do nothing but fork and end, so
-	// that no process of them is there for long.
+	// that no process of them is there for long. The last ten have left the
+	// session, in a group whose leader has ended.
 	storm = `trap '' INT TERM
+chains() { i=0; while [ $i -lt $1 ]; do (chain) & i=$((i+1)); done; }
 chain() { chain & exit 0; }
-i=0; while [ $i -lt 30 ]; do (chain) & i=$((i+1)); done
+chains 20
+setsid sh -c 'chain() { chain & exit 0; }; i=0; while [ $i -lt 10 ]; do (chain) & i=$((i+1)); done; exit 0' &
 while :; do sleep 1; done
 `
 )
@@ -307,6 +313,57 @@ func TestStrangerInTheProfileIsNamedAndSpared(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.mustEnd(f.d.Wait(f.ctx(), f.slot, l))
+}
+
+// A process that nobody accounts for and that cannot be looked into might be the
+// launch's: it is not killed, and as long as it is there nothing is verified.
+func TestHiddenOrphanCountsAgainstTheEnd(t *testing.T) {
+	f := setup(t, polite)
+	l := f.start(f.spec())
+	out, err := exec.Command("sh", "-c", `"$0" hide >/dev/null 2>&1 & echo $!`, f.cfg.KeeperBinary).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(out)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var hidden peer.Proc
+	eventually(t, "a process that hides", func() bool {
+		_, eerr := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		hidden, err = peer.Read(pid)
+		return errors.Is(eerr, os.ErrPermission) && err == nil && hidden.PPID != os.Getpid()
+	})
+	t.Cleanup(func() { sendSignal(hidden, unix.SIGKILL) })
+	if hidden.PPID != 1 {
+		t.Skipf("NOT RUN: orphans go to pid %d here, which accounts for them", hidden.PPID)
+	}
+	ctx, cancel := context.WithTimeout(f.ctx(), 2*time.Second)
+	defer cancel()
+	if e := f.d.Stop(ctx, f.slot, l, StopNow); e.Verified {
+		t.Errorf("verified: %+v", e)
+	}
+	if !runs(hidden) {
+		t.Error("it was killed, though nothing shows that it is the launch's")
+	}
+	if err := sendSignal(hidden, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	f.mustEnd(f.d.Wait(f.ctx(), f.slot, l))
+}
+
+// A stop that cannot be verified names what is left.
+func TestUnverifiedEndNamesWhatIsLeft(t *testing.T) {
+	f := setup(t, polite)
+	l := f.start(f.spec())
+	stranger := startIn(t, f.places().profile)
+	killKeeper(t, l)
+	ctx, cancel := context.WithTimeout(f.ctx(), 3*time.Second)
+	defer cancel()
+	e := f.d.Stop(ctx, f.slot, l, StopNow)
+	if e.Verified || len(e.Left) != 1 || !strings.Contains(e.Left[0], fmt.Sprint(stranger.PID)) {
+		t.Errorf("ended as %+v", e)
+	}
 }
 
 func TestEndRecords(t *testing.T) {
