@@ -167,8 +167,9 @@ func (h *Host) tell(msg any) {
 	if err != nil {
 		panic("host: " + err.Error())
 	}
-	if err := h.out.relay(body); err != nil {
-		h.log.Error("dropped a message to the extension", "err", err)
+	if h.out.relay(body) != nil {
+		h.log.Error("the extension does not read: dropped what waited for it")
+		h.out.only(body)
 	}
 }
 

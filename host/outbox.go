@@ -60,6 +60,16 @@ func (o *outbox) relay(body []byte) error {
 	return nil
 }
 
+// only queues a message in the place of all that waits. It is for the end of a link:
+// what else was queued belongs to that link, and the end must reach the extension
+// even if the queue is full.
+func (o *outbox) only(body []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.relayed, o.bytes = [][]byte{body}, len(body)
+	o.signal()
+}
+
 // step queues a step of an action.
 func (o *outbox) step(s *act.Step, body []byte) {
 	o.mu.Lock()

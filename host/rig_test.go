@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -40,7 +39,7 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	patience = 5 * time.Second
+	patience = 15 * time.Second
 	origin   = "chrome-extension://abcdefghijklmnopabcdefghijklmnop/"
 )
 
@@ -50,7 +49,7 @@ type rig struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
-	stderr *bytes.Buffer
+	stderr *os.File    // not a buffer: it is read while the host may still write
 	x      chan []byte // messages to the extension; closed at the end
 	exited chan error
 
@@ -71,10 +70,14 @@ func newRig(t *testing.T) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(top) })
-	r := &rig{t: t, dir: filepath.Join(top, "run"), stderr: &bytes.Buffer{}}
+	r := &rig{t: t, dir: filepath.Join(top, "run")}
 	if err := os.Mkdir(r.dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	if r.stderr, err = os.Create(filepath.Join(top, "stderr")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.stderr.Close() })
 	r.listen()
 	return r
 }
@@ -127,7 +130,8 @@ func (r *rig) start(env ...string) {
 		r.cmd.Process.Kill()
 		stdin.Close()
 		if r.t.Failed() {
-			r.t.Logf("host said:\n%s", r.stderr)
+			said, _ := os.ReadFile(r.stderr.Name())
+			r.t.Logf("host said:\n%s", said)
 		}
 	})
 }

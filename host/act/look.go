@@ -10,6 +10,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 
 	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/wire"
 )
 
 const (
@@ -103,6 +104,7 @@ func (r *run) snapshot() ([][]byte, error) {
 	if len(got.Text) > maxSnapshot {
 		return nil, core.Refuse(core.CodeLimit, "the page's text is longer than a snapshot may be", "use evaluate for the part that you need")
 	}
+	r.url = clip(got.URL, wire.MaxURL)
 	return jsonResult(map[string]string{"url": got.URL, "title": got.Title, "text": got.Text}), nil
 }
 
