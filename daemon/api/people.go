@@ -188,13 +188,18 @@ func (d *door) takeover(r *http.Request, slot core.SlotName, q wire.ChangeReques
 	d.Engine.Wait(r.Context(), slot, wire.FenceAck+500*time.Millisecond, func(s *core.State, _ core.Now) bool {
 		return s.Slots[slot].Fence.State != "pending"
 	})
+	var second *core.Error
 	if q.StopPage {
-		return d.Engine.Submit(r.Context(), core.StopPage{Slot: slot, By: by}).Refusal
+		second = d.Engine.Submit(r.Context(), core.StopPage{Slot: slot, By: by}).Refusal
 	}
 	if q.StopNow {
-		return d.end(r.Context(), core.StopSlot{Slot: slot, Now: true, By: by})
+		second = d.end(r.Context(), core.StopSlot{Slot: slot, Now: true, By: by})
 	}
-	return nil
+	if second != nil {
+		second = second.With("taken_over", true)
+		second.Message = "the slot was taken over, but: " + second.Message
+	}
+	return second
 }
 
 func (d *door) handback(r *http.Request, slot core.SlotName, q wire.ChangeRequest, by string) *core.Error {
@@ -324,10 +329,16 @@ func (d *door) leases(*http.Request) (any, *core.Error) {
 }
 
 func (d *door) revoke(r *http.Request) (any, *core.Error) {
-	if _, _, err := body[wire.ChangeRequest](r); err != nil {
+	q, _, err := body[wire.ChangeRequest](r)
+	if err != nil {
 		return nil, err
 	}
-	return d.leaseVerb(r, core.Revoke{Lease: leaseID(r), By: d.by("")})
+	if q.By != "" {
+		if err := core.CheckName("surface", q.By); err != nil {
+			return nil, err
+		}
+	}
+	return d.leaseVerb(r, core.Revoke{Lease: leaseID(r), Note: q.Note, By: d.by(q.By)})
 }
 
 func (d *door) action(r *http.Request) (any, *core.Error) {

@@ -88,6 +88,7 @@ var gridStates = []struct {
 	{"regression", func(t *testing.T) (*world, *core.Lease) {
 		w := prepared(t)
 		w.must(core.LinkLost{Slot: "shop", Nonce: nonce, Why: "EOF"})
+		w.must(core.LinkUp{Slot: "shop", Nonce: nonce})
 		w.must(core.Hello{Slot: "shop", Nonce: nonce, Instance: instance, Mark: w.slot().Ceiling + 1})
 		return w, nil
 	}},
@@ -137,7 +138,8 @@ func gridInputs(w *world, l *core.Lease) []core.Input {
 		core.Resolve{Action: action, Verdict: core.Applied, By: "human:cli"},
 		core.Lift{Slot: "shop", Note: "looked", By: "human:cli"},
 		core.Adopt{Slot: "shop", Note: "restored", By: "human:cli"},
-		core.Hello{Slot: "shop", Nonce: "n2", Instance: instance},
+		core.LinkUp{Slot: "shop", Nonce: "n2"},
+		core.Hello{Slot: "shop", Nonce: nonce, Instance: instance},
 		core.LinkLost{Slot: "shop", Nonce: nonce, Why: "EOF"},
 		core.Fenced{Slot: "shop", Nonce: nonce, Epoch: s.Epoch},
 		core.Drained{Slot: "shop", Nonce: nonce, Epoch: s.Epoch},

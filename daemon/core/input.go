@@ -71,6 +71,7 @@ type (
 	}
 	Revoke struct { // a person ends a lease
 		Lease LeaseID
+		Note  string
 		By    By
 	}
 	Resolve struct {
@@ -148,6 +149,10 @@ type (
 
 // Inputs of the extension and the host, over an attested link.
 type (
+	LinkUp struct { // a host was attested; its extension has not said hello yet
+		Slot  SlotName
+		Nonce Nonce
+	}
 	Hello struct {
 		Slot     SlotName
 		Nonce    Nonce
@@ -276,6 +281,7 @@ func (Renew) input()          {}
 func (Release) input()        {}
 func (Resume) input()         {}
 func (Act) input()            {}
+func (LinkUp) input()         {}
 func (Hello) input()          {}
 func (LinkLost) input()       {}
 func (Fenced) input()         {}

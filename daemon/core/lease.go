@@ -242,7 +242,7 @@ func (t *tx) revoke(in Revoke) *Error {
 		t.res.Lease = l
 		return nil
 	}
-	t.endControl(t.lease(l.ID), "revoked by a person", "revoked")
+	t.endControl(t.lease(l.ID), "revoked by a person"+noted(in.Note), "revoked")
 	return nil
 }
 

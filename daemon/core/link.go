@@ -12,6 +12,19 @@ func stale(slot SlotName) *Error {
 	return Refuse(CodeConflict, fmt.Sprintf("message of a link of slot %s that has ended", slot), "")
 }
 
+// linkUp makes a new link the slot's. What the host kept may come before the hello.
+func (t *tx) linkUp(in LinkUp) *Error {
+	s := t.seeSlot(in.Slot)
+	if s == nil || s.Removed {
+		return noSlot(in.Slot)
+	}
+	if !s.Launch.Live() {
+		return Refuse(CodeConflict, fmt.Sprintf("a host of slot %s, whose launch has ended", s.Name), "")
+	}
+	t.setLink(s.Name, LinkState{Nonce: in.Nonce})
+	return nil
+}
+
 // hello is the extension's first message on a link. It is fenced at once: from
 // there on it knows the slot's epoch, and what it kept is reconciled.
 func (t *tx) hello(in Hello) *Error {
@@ -20,8 +33,8 @@ func (t *tx) hello(in Hello) *Error {
 	if s == nil || s.Removed {
 		return noSlot(in.Slot)
 	}
-	if !s.Launch.Live() {
-		return Refuse(CodeConflict, fmt.Sprintf("hello from slot %s, whose launch has ended", s.Name), "")
+	if t.link(s.Name).Nonce != in.Nonce {
+		return stale(in.Slot)
 	}
 	t.setLink(s.Name, LinkState{Nonce: in.Nonce, Instance: in.Instance, Mark: in.Mark})
 	t.log("hello", s, "", "", fmt.Sprintf("extension instance %s, mark %d", clip(string(in.Instance), 40), in.Mark))

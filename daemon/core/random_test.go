@@ -90,13 +90,15 @@ func randomInput(rt *rapid.T, w *world) core.Input {
 			return core.Tick{}
 		}
 		return core.LaunchEnded{Slot: slot, Launch: s.Launch.ID, Verified: rapid.Bool().Draw(rt, "verified"), How: "test"}
-	case 8, 9:
+	case 8:
+		return core.LinkUp{Slot: slot, Nonce: core.Nonce(w.id("nonce"))}
+	case 9:
 		mark := s.Epoch
 		if rapid.IntRange(0, 19).Draw(rt, "regression") == 0 {
 			mark = s.Ceiling + 3
 		}
 		return core.Hello{
-			Slot: slot, Nonce: core.Nonce(w.id("nonce")), Instance: core.InstanceID(fmt.Sprintf("worker-%d", rapid.IntRange(1, 2).Draw(rt, "worker"))),
+			Slot: slot, Nonce: n, Instance: core.InstanceID(fmt.Sprintf("worker-%d", rapid.IntRange(1, 2).Draw(rt, "worker"))),
 			Mark: mark, Person: rapid.Bool().Draw(rt, "person"), Hold: core.HoldID(rapid.SampledFrom([]string{"", "", "h1", "h3"}).Draw(rt, "hold")), Reports: reports,
 		}
 	case 10:

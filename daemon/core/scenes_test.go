@@ -201,6 +201,7 @@ func TestUnrecordedTakeoverIsFoundInTheHello(t *testing.T) { // FAULTS: fsync hu
 	fenced := w.slot().Epoch + 1 // issued by the register of a daemon that died before the record
 	w.s.Links = map[core.SlotName]core.LinkState{}
 	w.must(core.Restarted{})
+	w.must(core.LinkUp{Slot: "shop", Nonce: "link-2"})
 	w.must(core.Hello{Slot: "shop", Nonce: "link-2", Instance: instance, Mark: fenced, Person: true})
 	if h := w.slot().Holder; h.Kind != "human" {
 		t.Fatalf("holder is %+v", h)
@@ -212,6 +213,7 @@ func TestUnrecordedTakeoverIsFoundInTheHello(t *testing.T) { // FAULTS: fsync hu
 func TestRestoredDatabaseIsNotServed(t *testing.T) { // L14
 	w := prepared(t)
 	w.must(core.LinkLost{Slot: "shop", Nonce: nonce, Why: "EOF"})
+	w.must(core.LinkUp{Slot: "shop", Nonce: "link-2"})
 	w.must(core.Hello{Slot: "shop", Nonce: "link-2", Instance: instance, Mark: w.slot().Ceiling + 5})
 	w.refused(core.CodeQuarantined, core.Acquire{Lease: "o", Token: "token-b", CapHash: "c", RequestID: "r", Binding: "admin", ForMs: 1000})
 	w.refused(core.CodeEpochRegression, core.Lift{Slot: "shop", Note: "n", By: "human:cli"})

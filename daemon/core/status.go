@@ -76,8 +76,8 @@ func (t *tx) statusActions(slot *Slot, st *Status) {
 				st.Local.State = "running"
 			}
 		}
-		if a.Class == Read || a.Resolution != nil {
-			continue
+		if a.Class == Read || a.Resolution != nil || a.Remote.Status() != 0 && !a.asked() {
+			continue // an answer to a safe method says nothing about a result
 		}
 		state := string(a.Remote)
 		switch {
@@ -174,7 +174,7 @@ func (t *tx) sentences(slot *Slot, st *Status) Sentences {
 	case "unknown":
 		out.Remote = "What the website did is not known. Look there before anything is done again."
 	default:
-		out.Remote = "No request of an agent is open."
+		out.Remote = "No request that asks for a change has been seen."
 	}
 	return out
 }

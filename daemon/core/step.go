@@ -67,6 +67,8 @@ func (t *tx) decide(in Input) *Error {
 		return t.resume(in)
 	case Act:
 		return t.act(in)
+	case LinkUp:
+		return t.linkUp(in)
 	case Hello:
 		return t.hello(in)
 	case LinkLost:

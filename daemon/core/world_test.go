@@ -144,6 +144,7 @@ func (w *world) launch() {
 }
 
 func (w *world) connect(n core.Nonce, i core.InstanceID, reports ...core.Report) {
+	w.must(core.LinkUp{Slot: "shop", Nonce: n})
 	w.must(core.Hello{Slot: "shop", Nonce: n, Instance: i, Reports: reports})
 	w.drain(n, reports...)
 }

@@ -81,6 +81,7 @@ func (e *Engine) Attach(slot core.SlotName, l Link) {
 		old.Close("another host of this launch has taken the link")
 		e.Enqueue(core.LinkLost{Slot: slot, Nonce: old.Nonce(), Why: "replaced by a new host"})
 	}
+	e.Enqueue(core.LinkUp{Slot: slot, Nonce: l.Nonce()})
 }
 
 // Detach ends a link that was lost.

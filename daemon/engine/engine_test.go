@@ -266,7 +266,9 @@ func TestFailedCommitIsUnknownAndReadAgain(t *testing.T) {
 		if n := r.l.count(func(e core.Effect) bool { _, ok := e.(core.SendAction); return ok }); n != 0 {
 			t.Fatalf("kept %v: sent without a commit", kept)
 		}
-		r.until(func(s *core.State) bool { return s.Slots["shop"].Epoch > epoch && s.Leases["lease-1"].State == core.LeaseSuspended })
+		r.until(func(s *core.State) bool {
+			return s.Slots["shop"].Epoch > epoch && s.Leases["lease-1"].State == core.LeaseSuspended
+		})
 		var a *core.Action
 		r.e.View(func(s *core.State, _ core.Now) { a = s.Actions["action-1"] })
 		if (a != nil) != kept {

@@ -163,7 +163,7 @@ export interface ActionReport {
   /** the agent's own script ran in the main world */
   script: boolean;
   /** How its document came to rest after its last effect, as in Document.How. */
-  how: '`barrier`' | '`ended`' | '`lost`' | '`open`';
+  how: 'barrier' | 'ended' | 'lost' | 'open';
   /**
    * HowRule says what a barrier rests on: barrier_in_document, or navigated_by_document
    * (the last input was answered while the document was current, and the document itself
@@ -184,7 +184,7 @@ export interface RequestReport {
   url: string;
   /** chrome.webRequest's resource type */
   type: string;
-  state: '`in_flight`' | '`answered`' | '`failed`';
+  state: 'in_flight' | 'answered' | 'failed';
   /** when answered */
   status: number;
   /** when failed: Chromium's net:: error */
@@ -194,7 +194,7 @@ export interface RequestReport {
    * and frame, between dispatch and the next commit), worker_origin (a service worker of
    * the document's origin: weak).
    */
-  rule: '`document`' | '`navigation`' | '`worker_origin`';
+  rule: 'document' | 'navigation' | 'worker_origin';
   after_fence: boolean;
   /** wall clock, unix milliseconds */
   began_ms: number;
@@ -207,12 +207,12 @@ export interface Document {
   document: DocumentID;
   tab: TabID;
   url: string;
-  why: '`agent_script`' | '`input_pending`';
+  why: 'agent_script' | 'input_pending';
   /**
    * How it came to rest: barrier (our barrier ran in it after the last input), ended (its
    * renderer is verified gone), lost (neither), open (not yet).
    */
-  how: '`barrier`' | '`ended`' | '`lost`' | '`open`';
+  how: 'barrier' | 'ended' | 'lost' | 'open';
 }
 
 /**
@@ -551,7 +551,7 @@ export interface DocumentEnded {
   t: 'document.ended';
   nonce: Nonce;
   document: DocumentID;
-  how: '`crashed`' | '`replaced`' | '`closed`';
+  how: 'crashed' | 'replaced' | 'closed';
 }
 
 /** Report is a settlement or evidence, at any time, of any epoch (X to D). */
@@ -638,7 +638,7 @@ export interface ActionDone {
    * Steps says how far it came; what was dispatched is settled by the extension's
    * reports), unknown.
    */
-  state: '`finished`' | '`failed`' | '`refused`' | '`halted`' | '`unknown`';
+  state: 'finished' | 'failed' | 'refused' | 'halted' | 'unknown';
   error?: Refusal | null;
   steps: Steps;
   /** the document the agent now has seen */
@@ -662,7 +662,7 @@ export interface Cmd {
    * in the expected document), document (which document is in the tab), tabs (list),
    * tab_create, tab_close, tab_activate.
    */
-  kind: '`cdp`' | '`barrier`' | '`document`' | '`tabs`' | '`tab_create`' | '`tab_close`' | '`tab_activate`';
+  kind: 'cdp' | 'barrier' | 'document' | 'tabs' | 'tab_create' | 'tab_close' | 'tab_activate';
   /**
    * Expect.Tab 0 means the active tab; an empty Expect.Document means that any document
    * will do (a navigation, or a look).
@@ -734,7 +734,7 @@ export interface PersonCall {
   t: 'person.call';
   nonce: Nonce;
   id: number;
-  verb: '`handback`' | '`stop_page`' | '`takeover`';
+  verb: 'handback' | 'stop_page' | 'takeover';
   if_epoch: Epoch;
   /** handback: the interrupted agent, or empty for the queue */
   to: AgentName;

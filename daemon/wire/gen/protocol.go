@@ -185,10 +185,11 @@ func row(w *bytes.Buffer, cells ...string) {
 }
 
 func code(words ...string) string {
+	quoted := make([]string, len(words)) // words is the caller's own slice
 	for i, s := range words {
-		words[i] = "`" + s + "`"
+		quoted[i] = "`" + s + "`"
 	}
-	return strings.Join(words, " ")
+	return strings.Join(quoted, " ")
 }
 
 // cell keeps a sentence from ending its table cell or being read as markup.
