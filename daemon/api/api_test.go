@@ -1,42 +1,20 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"sessiondock.dev/sessiondock/daemon/core"
-	"sessiondock.dev/sessiondock/daemon/engine"
-	"sessiondock.dev/sessiondock/daemon/supervise"
+	"sessiondock.dev/sessiondock/daemon/engine/enginetest"
 	"sessiondock.dev/sessiondock/daemon/wire"
-	"sessiondock.dev/sessiondock/store"
 )
 
 // These tests ask the real handlers, engine and store. No browser runs: what is
 // asked of one is refused before it, or tested end to end.
-
-type noLaunches struct{}
-
-func (noLaunches) Name() string { return "test" }
-func (noLaunches) Start(context.Context, supervise.Spec) (supervise.Started, error) {
-	return supervise.Started{Containment: "weak", KeeperPID: 1}, nil
-}
-func (noLaunches) Adopt(context.Context, core.SlotName, core.Launch) error { return nil }
-func (noLaunches) Wait(ctx context.Context, _ core.SlotName, _ core.Launch) supervise.Ended {
-	<-ctx.Done()
-	return supervise.Ended{}
-}
-func (noLaunches) Stop(context.Context, core.SlotName, core.Launch, supervise.StopMode) supervise.Ended {
-	return supervise.Ended{Verified: true}
-}
-func (noLaunches) Owns(core.Launch, int) *core.Error { return nil }
 
 type doors struct {
 	t              *testing.T
@@ -46,21 +24,8 @@ type doors struct {
 
 func newDoors(t *testing.T) *doors {
 	t.Helper()
-	db, err := store.Open(filepath.Join(t.TempDir(), "state.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	clock, err := engine.SystemClock()
-	if err != nil {
-		t.Fatal(err)
-	}
-	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	eng, err := engine.New(db, noLaunches{}, clock, log, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { eng.Close(); db.Close() })
-	s := &Server{Engine: eng, Log: log, BodyKey: make([]byte, 32), DataDir: t.TempDir(), Health: Health{OK: true}}
+	eng := enginetest.New(t, &enginetest.Launches{})
+	s := &Server{Engine: eng, Log: enginetest.Log(), BodyKey: make([]byte, 32), DataDir: t.TempDir(), Health: Health{OK: true}}
 	d := &doors{t: t, s: s, agents: s.Agents(), people: s.People()}
 	d.ok(d.people, "POST", "/v1/slots", "", `{"slot":"shop"}`)
 	d.ok(d.people, "POST", "/v1/bindings", "", `{"name":"admin","slot":"shop","origins":["https://shop.example"]}`)

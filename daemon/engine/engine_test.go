@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
-	"log/slog"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -14,7 +12,7 @@ import (
 
 	"sessiondock.dev/sessiondock/daemon/core"
 	"sessiondock.dev/sessiondock/daemon/engine"
-	"sessiondock.dev/sessiondock/daemon/supervise"
+	"sessiondock.dev/sessiondock/daemon/engine/enginetest"
 	"sessiondock.dev/sessiondock/store"
 )
 
@@ -64,22 +62,6 @@ func (l *link) count(match func(core.Effect) bool) int {
 	}))
 }
 
-type launches struct{}
-
-func (launches) Name() string { return "test" }
-func (launches) Start(context.Context, supervise.Spec) (supervise.Started, error) {
-	return supervise.Started{Containment: "weak", KeeperPID: 1, KeeperStart: 1}, nil
-}
-func (launches) Adopt(context.Context, core.SlotName, core.Launch) error { return nil }
-func (launches) Wait(ctx context.Context, _ core.SlotName, _ core.Launch) supervise.Ended {
-	<-ctx.Done()
-	return supervise.Ended{}
-}
-func (launches) Stop(context.Context, core.SlotName, core.Launch, supervise.StopMode) supervise.Ended {
-	return supervise.Ended{Verified: true, How: "test"}
-}
-func (launches) Owns(core.Launch, int) *core.Error { return nil }
-
 // gated is the real store with a commit that can be made to hang or fail.
 type gated struct {
 	*store.Store
@@ -120,19 +102,11 @@ type rig struct {
 
 func open(t *testing.T, path string) (*engine.Engine, *gated) {
 	t.Helper()
-	db, err := store.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	clock, err := engine.SystemClock()
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := &gated{Store: db}
-	e, err := engine.New(g, launches{}, clock, slog.New(slog.NewTextHandler(io.Discard, nil)), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	var g *gated
+	e, _ := enginetest.Open(t, path, &enginetest.Launches{}, func(db *store.Store) engine.Store {
+		g = &gated{Store: db}
+		return g
+	})
 	return e, g
 }
 

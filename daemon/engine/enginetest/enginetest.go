@@ -1,0 +1,81 @@
+// Package enginetest opens a real engine on a real store for tests of what stands
+// around it. Launches are only names here: what browsers and their supervisor do is
+// tested where they live.
+package enginetest
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"testing"
+
+	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/engine"
+	"sessiondock.dev/sessiondock/daemon/supervise"
+	"sessiondock.dev/sessiondock/store"
+)
+
+// Launches is a supervisor whose launches start at once, last until the end of the
+// test and end when they are told to.
+type Launches struct {
+	Secrets map[core.SlotName]supervise.Spec // what each slot's launch was started with
+	Refuse  *core.Error                      // what Owns answers
+}
+
+func (*Launches) Name() string { return "test" }
+
+func (l *Launches) Start(_ context.Context, s supervise.Spec) (supervise.Started, error) {
+	if l.Secrets != nil {
+		l.Secrets[s.Slot] = s
+	}
+	return supervise.Started{Containment: "weak", KeeperPID: 1, KeeperStart: 1}, nil
+}
+
+func (*Launches) Adopt(context.Context, core.SlotName, core.Launch) error { return nil }
+
+func (*Launches) Wait(ctx context.Context, _ core.SlotName, _ core.Launch) supervise.Ended {
+	<-ctx.Done()
+	return supervise.Ended{}
+}
+
+func (*Launches) Stop(context.Context, core.SlotName, core.Launch, supervise.StopMode) supervise.Ended {
+	return supervise.Ended{Verified: true, How: "told to end"}
+}
+
+func (l *Launches) Owns(core.Launch, int) *core.Error { return l.Refuse }
+
+// Log is where the engine's messages go in tests: nowhere.
+func Log() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
+// Open opens an engine on the store at path, wrapped by wrap if it is not nil. The
+// caller closes both.
+func Open(t testing.TB, path string, l *Launches, wrap func(*store.Store) engine.Store) (*engine.Engine, *store.Store) {
+	t.Helper()
+	db, err := store.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock, err := engine.SystemClock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var st engine.Store = db
+	if wrap != nil {
+		st = wrap(db)
+	}
+	e, err := engine.New(st, l, clock, Log(), "")
+	if err != nil {
+		db.Close()
+		t.Fatal(err)
+	}
+	return e, db
+}
+
+// New opens an engine on a new store; both are closed at the test's end.
+func New(t testing.TB, l *Launches) *engine.Engine {
+	t.Helper()
+	e, db := Open(t, filepath.Join(t.TempDir(), "state.db"), l, nil)
+	t.Cleanup(func() { e.Close(); db.Close() })
+	return e
+}
