@@ -165,6 +165,9 @@ be pressed as a person would press it. No other slot has one.
 		}
 	}
 	if differ > 0 {
+		if log, err := daemon.Log(); err == nil {
+			fmt.Fprintf(story, "The daemon's log ends:\n%s\n", log)
+		}
 		fmt.Fprintf(story, "%d of %d scenes differ from what they promise.\n", differ, len(chosen))
 		return &Exit{1}
 	}

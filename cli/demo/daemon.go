@@ -90,12 +90,15 @@ func (d *Daemon) logPath() string { return filepath.Join(d.home.Dir, "sessiondoc
 
 // failed adds the end of the daemon's log to an error.
 func (d *Daemon) failed(err error) error {
-	const tail = 2000
-	text, readErr := os.ReadFile(d.logPath())
-	if readErr != nil || len(text) == 0 {
-		return err
-	}
-	return fmt.Errorf("%w; its log ends:\n%s", err, text[max(0, len(text)-tail):])
+	log, readErr := d.Log()
+	return errors.Join(fmt.Errorf("%w; its log ends:\n%s", err, log), readErr)
+}
+
+// Log is the end of the daemon's log.
+func (d *Daemon) Log() (string, error) {
+	const tail = 4000
+	text, err := os.ReadFile(d.logPath())
+	return string(text[max(0, len(text)-tail):]), err
 }
 
 // PID is the running daemon's.
@@ -198,9 +201,9 @@ func (a *Agent) Acquire(ctx context.Context, task string, within time.Duration) 
 	return nil
 }
 
-// Resume takes the lease up again at a new epoch.
-func (a *Agent) Resume(ctx context.Context) error {
-	l, err := a.d.API.Resume(ctx, a.Lease.Lease, a.capability, wire.ResumeRequest{WaitMs: 10_000})
+// Resume takes the lease up again at a new epoch, and waits for that as long.
+func (a *Agent) Resume(ctx context.Context, within time.Duration) error {
+	l, err := a.d.API.Resume(ctx, a.Lease.Lease, a.capability, wire.ResumeRequest{WaitMs: within.Milliseconds()})
 	if err != nil {
 		return err
 	}

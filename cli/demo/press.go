@@ -102,6 +102,17 @@ func (h *Hand) Text(ctx context.Context) (string, error) {
 	return text, err
 }
 
+// TextOf reads what one part of the open popup shows, on one line.
+func (h *Hand) TextOf(ctx context.Context, id string) (string, error) {
+	quoted, err := json.Marshal(id)
+	if err != nil {
+		return "", err
+	}
+	var text string
+	err = h.pipe.Eval(ctx, h.popup, "document.getElementById("+string(quoted)+").innerText", &text)
+	return strings.Join(strings.Fields(text), " "), err
+}
+
 // WaitText waits until the popup shows one of the texts, and returns all of it.
 func (h *Hand) WaitText(ctx context.Context, any ...string) (string, error) {
 	for {
@@ -117,6 +128,18 @@ func (h *Hand) WaitText(ctx context.Context, any ...string) (string, error) {
 			return text, errors.Join(fmt.Errorf("the popup does not say %q but %q", any, text), err)
 		}
 	}
+}
+
+// PressIf presses the button if it can be pressed now, and says whether it could.
+func (h *Hand) PressIf(ctx context.Context, button string) (bool, error) {
+	if err := h.Open(ctx); err != nil {
+		return false, err
+	}
+	at, why, err := h.place(ctx, button)
+	if err != nil || why != "" {
+		return false, err
+	}
+	return true, h.click(ctx, at)
 }
 
 // Press waits until the button can be pressed and presses it with the mouse.

@@ -125,7 +125,7 @@ func playBusy(ctx context.Context, s *stage) error {
 	s.refused(ctx)
 	s.want(s.site.Count(s.scene).Total == 0, "the click landed before the person had read the popup")
 	s.meanwhile(q, "while a person held it")
-	if err := s.handBack(ctx, true); err != nil {
+	if err := s.handBack(ctx); err != nil {
 		return err
 	}
 	for s.site.Count(s.scene).Total == 0 {
@@ -135,10 +135,9 @@ func playBusy(ctx context.Context, s *stage) error {
 		}
 	}
 	s.say("site", 0, "counts the save of the click that was waiting")
-	if err := q.wait(ctx); err != nil {
+	if err := s.granted(ctx, q); err != nil {
 		return err
 	}
-	s.say("bob", s.b.Lease.Epoch, "is granted the slot")
 	r, err := s.settle(ctx, id, "the click's outcome", func(r *core.Record) bool { return r.Remote.Status() != 0 && r.Local != core.Running })
 	if err != nil {
 		return err
@@ -182,11 +181,17 @@ func playStop(shared bool) func(context.Context, *stage) error {
 		if err := s.hand.Press(ctx, ButtonStopPage); err != nil {
 			return err
 		}
-		text, err := s.hand.Text(ctx)
-		if err != nil {
-			return err
+		text := ""
+		for text == "" {
+			if err := wait(ctx, 20*time.Millisecond); err != nil {
+				return fmt.Errorf("the popup lists no page to stop: %w", err)
+			}
+			var err error
+			if text, err = s.hand.TextOf(ctx, "stop-list"); err != nil {
+				return err
+			}
 		}
-		s.say("popup", 0, "%s", strings.Join(strings.Fields(text), " "))
+		s.say("popup", 0, "these pages will end: %s", text)
 		if err := s.hand.Press(ctx, ButtonStopPageConfirm); err != nil {
 			return err
 		}
@@ -234,7 +239,7 @@ func playScript(ctx context.Context, s *stage) error {
 		return err
 	}
 	s.refused(ctx)
-	if err := s.handBack(ctx, true); err != nil {
+	if err := s.handBack(ctx); err != nil {
 		return err
 	}
 	at := s.site.Count(s.scene).Total
@@ -253,10 +258,9 @@ func playScript(ctx context.Context, s *stage) error {
 		return err
 	}
 	s.say("person", 0, "reloads the page")
-	if err := q.wait(ctx); err != nil {
+	if err := s.granted(ctx, q); err != nil {
 		return err
 	}
-	s.say("bob", s.b.Lease.Epoch, "is granted the slot")
 	at = s.site.Count(s.scene).Total
 	if err := wait(ctx, time.Second); err != nil {
 		return err
@@ -310,7 +314,7 @@ func playDaemon(ctx context.Context, s *stage) error {
 		return err
 	}
 	s.want(saidUnknown(r), "the record does not say that the outcome was unknown meanwhile: %+v", r.Evidence)
-	if err := s.retry(ctx, s.a.Resume); err != nil {
+	if err := s.a.Resume(ctx, 10*time.Second); err != nil {
 		return err
 	}
 	s.want(s.a.Lease.Epoch > s.outcome.EpochBefore, "the lease was resumed at epoch %d", s.a.Lease.Epoch)
@@ -330,20 +334,6 @@ func saidUnknown(r *core.Record) bool {
 		}
 	}
 	return false
-}
-
-// retry repeats what the daemon answers with busy, until it does not.
-func (s *stage) retry(ctx context.Context, do func(context.Context) error) error {
-	for {
-		err := do(ctx)
-		e, ok := errors.AsType[*core.Error](err)
-		if !ok || e.Code != core.CodeBusy {
-			return err
-		}
-		if wait(ctx, 50*time.Millisecond) != nil {
-			return err
-		}
-	}
 }
 
 func playBrowser(ctx context.Context, s *stage) error {
@@ -384,7 +374,7 @@ func playBrowser(ctx context.Context, s *stage) error {
 		name string
 		try  func(context.Context) error
 	}{
-		{"ada", s.a.Resume},
+		{"ada", func(ctx context.Context) error { return s.a.Resume(ctx, 0) }},
 		{"bob", func(ctx context.Context) error { return s.b.Acquire(ctx, "check the price", 0) }},
 	} {
 		err := a.try(ctx)

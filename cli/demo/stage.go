@@ -45,6 +45,10 @@ type stage struct {
 	saying sync.Mutex
 }
 
+// grantWithin is how long an agent in the queue may have to wait for a slot that
+// nothing stands against any more.
+const grantWithin = 15 * time.Second
+
 // slot is the slot's name; the binding and the site's scope have the same.
 func (s *stage) slot() core.SlotName { return core.SlotName(s.scene) }
 
@@ -253,33 +257,59 @@ func (s *stage) meanwhile(q *asking, why string) {
 	}
 }
 
-// wait waits for the grant of an agent that asks.
-func (q *asking) wait(ctx context.Context) error {
+// granted waits for the grant of the agent that asks.
+func (s *stage) granted(ctx context.Context, q *asking) error {
+	ctx, cancel := context.WithTimeout(ctx, grantWithin)
+	defer cancel()
 	select {
 	case err := <-q.granted:
+		if err == nil {
+			s.say("bob", s.b.Lease.Epoch, "is granted the slot")
+		}
 		return err
 	case <-ctx.Done():
-		return fmt.Errorf("the second agent was not granted the slot: %w", ctx.Err())
+		err := fmt.Errorf("the second agent was not granted the slot: %w", ctx.Err())
+		st, statusErr := s.daemon.Control.Status(context.WithoutCancel(ctx), s.slot())
+		if statusErr != nil {
+			return errors.Join(err, statusErr)
+		}
+		for _, w := range st.Queue {
+			err = fmt.Errorf("%w; it waits because: %s", err, strings.Join(w.Reasons, "; "))
+		}
+		return err
 	}
 }
 
-// handBack presses the popup's Hand back for the queue, and confirms what is
-// listed as open.
-func (s *stage) handBack(ctx context.Context, open bool) error {
+// handBack presses the popup's Hand back for the queue, and confirms what the popup
+// then lists as open, if it does.
+func (s *stage) handBack(ctx context.Context) error {
+	if err := s.hand.Choose(ctx, SelectHandbackTo, ""); err != nil {
+		return err
+	}
 	if err := s.hand.Press(ctx, ButtonHandback); err != nil {
 		return err
 	}
-	if open {
-		if err := s.hand.Press(ctx, ButtonHandbackConfirm); err != nil {
+	how := ""
+	for {
+		st, err := s.daemon.Control.Status(ctx, s.slot())
+		if err != nil {
 			return err
 		}
+		if st.Authority.Holder.Kind != "human" {
+			s.say("person", st.Authority.Epoch, "hands back to the queue%s", how)
+			return nil
+		}
+		confirmed, err := s.hand.PressIf(ctx, ButtonHandbackConfirm)
+		if err != nil {
+			return err
+		}
+		if confirmed {
+			how = ", and confirms what is still open"
+		}
+		if err := wait(ctx, 20*time.Millisecond); err != nil {
+			return fmt.Errorf("the popup's Hand back did nothing: %w", err)
+		}
 	}
-	st, err := s.daemon.WaitStatus(ctx, s.scene, "the handback", func(st *core.Status) bool { return st.Authority.Holder.Kind != "human" })
-	if err != nil {
-		return err
-	}
-	s.say("person", st.Authority.Epoch, "hands back to the queue")
-	return nil
 }
 
 // reload loads the page that stands in the browser again, as the person's F5 would.

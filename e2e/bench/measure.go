@@ -212,7 +212,7 @@ func (p *product) takeovers(ctx context.Context, other func() error) (ours, thei
 		if _, err = p.Control.Change(ctx, slot, client.Handback, wire.ChangeRequest{By: "bench", IfEpoch: &epoch, To: p.agent.Name, Confirm: true}); err != nil {
 			return nil, nil, err
 		}
-		if err := p.resume(ctx); err != nil {
+		if err := p.agent.Resume(ctx, 30*time.Second); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -225,22 +225,6 @@ func acknowledged(s *core.Status) bool {
 		return s.Authority.Holder.Kind == "human"
 	}
 	return false
-}
-
-// resume takes the lease up again, once the person's own drain is over.
-func (p *product) resume(ctx context.Context) error {
-	for {
-		err := p.agent.Resume(ctx)
-		e, ok := errors.AsType[*core.Error](err)
-		if !ok || e.Code != core.CodeBusy {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
 }
 
 // memoryActions is how many actions go before a process's memory is read.
@@ -410,7 +394,7 @@ func measurePopup(ctx context.Context, b *bench) (figures []Figure, err error) {
 		if _, err := p.Control.Change(ctx, slot, client.Handback, wire.ChangeRequest{By: "bench", IfEpoch: &epoch, To: p.agent.Name, Confirm: true}); err != nil {
 			return nil, err
 		}
-		if err := p.resume(ctx); err != nil {
+		if err := p.agent.Resume(ctx, 30*time.Second); err != nil {
 			return nil, err
 		}
 	}
