@@ -137,6 +137,9 @@ func (h *Host) takeAction(body []byte) {
 		}
 		h.mu.Unlock()
 		h.finish(done)
+		if len(body) > bigMessage {
+			freeSoon()
+		}
 	}()
 }
 
@@ -144,17 +147,19 @@ func refusedAction(a wire.Action, e *core.Error) act.Done {
 	return act.Done{ActionDone: wire.ActionDone{Action: a.Action, Epoch: a.Epoch, State: "refused", Error: e}}
 }
 
-// stopRunning ends the actions that which picks. The caller holds the mutex.
-func (h *Host) stopRunning(why *core.Error, which func(*underway) bool) {
+// stopRunning ends the actions for which why gives a reason. The caller holds the
+// mutex.
+func (h *Host) stopRunning(why func(*underway) *core.Error) {
 	for _, u := range h.running {
-		if which(u) {
-			e := why
-			if why.Code == core.CodeFenced {
-				e = why.With("epoch", u.epoch)
-			}
+		if e := why(u); e != nil {
 			u.cancel(e)
 		}
 	}
+}
+
+// everyone ends every action for one reason.
+func everyone(e *core.Error) func(*underway) *core.Error {
+	return func(*underway) *core.Error { return e }
 }
 
 // finish gives the daemon an action's last word, and keeps it until it is forgotten.

@@ -275,7 +275,7 @@ func (h *Host) linkDown(l *daemonLink) {
 	}
 	h.link = nil
 	h.gate.Close()
-	h.stopRunning(lostDaemon, func(*underway) bool { return true })
+	h.stopRunning(everyone(lostDaemon))
 }
 
 var lostDaemon = core.Refuse(core.CodeUnavailable, "the link to the daemon was lost", "look the action up when the daemon is back; do not send it again")
@@ -335,7 +335,7 @@ func (h *Host) observe(t string, body []byte) error {
 		if refused := h.gate.Grant(g.Epoch); refused != nil {
 			return refused
 		}
-		h.stopRunning(fenced(0, g.Epoch), func(u *underway) bool { return u.epoch != g.Epoch })
+		h.stopRunning(func(u *underway) *core.Error { return h.gate.Check(u.epoch) })
 	case "fence":
 		var f wire.Fence
 		err := json.Unmarshal(body, &f)
@@ -347,7 +347,7 @@ func (h *Host) observe(t string, body []byte) error {
 			return err
 		}
 		refused := h.gate.Fence(f.Epoch)
-		h.stopRunning(fenced(0, f.Epoch), func(u *underway) bool { return u.epoch < f.Epoch })
+		h.stopRunning(func(u *underway) *core.Error { return h.gate.Check(u.epoch) })
 		if refused != nil {
 			return refused
 		}

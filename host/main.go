@@ -28,6 +28,7 @@ const leaveWithin = 80 * time.Millisecond
 const (
 	gcPercent  = 50
 	bigMessage = 1 << 20
+	pipeSize   = 1 << 20 // the kernel's, and its most for an ordinary user
 )
 
 // environment is what a launch gives to its host.
@@ -70,6 +71,13 @@ func run(args []string, in io.Reader, out io.Writer) int {
 	if err := endWithParent(); err != nil {
 		log.Warn("the browser's end is noticed by its link only", "err", err)
 	}
+	// A pipe holds 64 KiB unless it is asked for more: a picture of 20 MB would take
+	// 320 changes of process. Where it is no pipe, or more is not allowed, it does.
+	for _, f := range []any{in, out} {
+		if f, ok := f.(*os.File); ok {
+			_, _ = unix.FcntlInt(f.Fd(), unix.F_SETPIPE_SZ, pipeSize)
+		}
+	}
 	origin := ""
 	if len(args) > 0 {
 		origin = args[0]
@@ -104,7 +112,7 @@ func run(args []string, in io.Reader, out io.Writer) int {
 func (h *Host) leave() {
 	h.mu.Lock()
 	h.gate.Close()
-	h.stopRunning(lostExtension, func(*underway) bool { return true })
+	h.stopRunning(everyone(lostExtension))
 	h.mu.Unlock()
 	written := make(chan struct{})
 	go func() {
@@ -129,10 +137,11 @@ func (h *Host) leave() {
 var lostExtension = core.Refuse(core.CodeUnavailable, "the link to the extension has ended", "look the action up; do not send it again")
 
 // endWithParent ends this process when its browser does, even if something else
-// keeps the link's pipe open. PR_SET_PDEATHSIG would not do: the kernel sends that
-// signal when the *thread* that started us ends, and the browser starts hosts from
-// a thread of a pool that it ends after half a minute of rest. A descriptor of the
-// parent process names the process.
+// keeps the link's pipe open. It does not use PR_SET_PDEATHSIG: the kernel sends
+// that signal when the *thread* that started us ends, and the browser starts hosts
+// from a pool of threads, of which none is bound to live as long as the browser. A
+// host killed so would leave its actions unknown for nothing. A descriptor of the
+// parent names the process.
 func endWithParent() error {
 	parent := os.Getppid()
 	fd, err := unix.PidfdOpen(parent, 0)

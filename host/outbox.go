@@ -166,6 +166,9 @@ func (o *outbox) write(w io.Writer, body []byte) error {
 			return err
 		}
 	}
+	if len(body) > bigMessage {
+		freeSoon()
+	}
 	return nil
 }
 

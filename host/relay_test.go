@@ -127,6 +127,9 @@ func TestSecondGate(t *testing.T) {
 		if d.State != "halted" || d.Error.Code != core.CodeFenced || d.Steps != (core.Steps{Dispatched: 1, Total: 1}) {
 			t.Fatalf("%+v, error %v", d, d.Error)
 		}
+		if want := "epoch 7 is not granted here; the slot is at epoch 8"; d.Error.Message != want {
+			t.Errorf("the reason is %q, want %q", d.Error.Message, want)
+		}
 		r.extensionGets("fence")
 		r.ok(c, two) // too late: dropped
 		refused(t, r, "old", 7)
