@@ -69,22 +69,28 @@ import {refuse} from './refusal.js';
 /** Outside every viewport: a release there is no click. */
 export const OUTSIDE = -10;
 
-/** @type {Record<string, (order: Order, state: State) => boolean>} */
-const SYSTEM = {
+/** @type {[string, (order: Order, state: State) => boolean][]} */
+const SYSTEM_COMMANDS = [
   // Settlement: only what ends or releases something.
-  'Fetch.failRequest': () => true,
-  'Page.crash': () => true,
-  'Input.dispatchKeyEvent': ({params}) => params.type === 'keyUp',
-  'Input.dispatchMouseEvent': ({params}) =>
-    params.type === 'mouseReleased' && params.x === OUTSIDE && params.y === OUTSIDE,
-  'Page.handleJavaScriptDialog': (order, state) =>
-    state.stopping && order.dialog === 'beforeunload' && order.params.accept === true,
+  ['Fetch.failRequest', () => true],
+  ['Page.crash', () => true],
+  ['Input.dispatchKeyEvent', ({params}) => params.type === 'keyUp'],
+  [
+    'Input.dispatchMouseEvent',
+    ({params}) => params.type === 'mouseReleased' && params.x === OUTSIDE && params.y === OUTSIDE,
+  ],
+  [
+    'Page.handleJavaScriptDialog',
+    (order, state) => state.stopping && order.dialog === 'beforeunload' && order.params.accept === true,
+  ],
   // Set-up of a session: what the evidence rests on.
-  'Page.enable': () => true,
-  'Page.getFrameTree': () => true,
-  'Inspector.enable': () => true,
-  'Emulation.setFocusEmulationEnabled': ({params}) => params.enabled === true,
-};
+  ['Page.enable', () => true],
+  ['Page.getFrameTree', () => true],
+  ['Inspector.enable', () => true],
+  ['Emulation.setFocusEmulationEnabled', ({params}) => params.enabled === true],
+];
+// A map, so that no name of Object.prototype is on the list.
+const SYSTEM = new Map(SYSTEM_COMMANDS);
 
 /** What would blind the fence, or reach beyond a tab, whatever a policy allows. */
 const NEVER = new Set(['Page.crash', 'Page.disable', 'Inspector.disable']);
@@ -150,7 +156,7 @@ export function decide(state, order, view, now) {
   }
   if (order.by === 'system') {
     if (order.epoch !== state.epoch) return no('fenced', `epoch ${order.epoch} has ended`);
-    const listed = order.kind === 'barrier' || (order.kind === 'cdp' && SYSTEM[order.method]?.(order, state));
+    const listed = order.kind === 'barrier' || (order.kind === 'cdp' && SYSTEM.get(order.method)?.(order, state));
     if (!listed) return no('policy', `${order.method || order.kind} is no settlement command`);
   } else {
     if (!state.linked || state.port === null || order.port !== state.port) {

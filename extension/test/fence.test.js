@@ -1,0 +1,320 @@
+// The worker's side of a fence, from the press of a button to the end of the drain.
+
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import {makePort, rig, settle, until} from './rig.js';
+
+const INPUT = 'Input.dispatchMouseEvent';
+const never = () => new Promise(() => {});
+
+test('hello comes first, and says all that is known', async () => {
+  const it = await rig({before: (fake) => (fake.local.mark = {epoch: 5, seq: 9, person: true})});
+  it.up('n1', 0);
+  const [hello] = it.port.heard;
+  assert.equal(hello.t, 'hello');
+  assert.deepEqual([hello.nonce, hello.version, hello.granted, hello.hold], ['n1', 1, 0, undefined]);
+  assert.deepEqual(hello.mark, {epoch: 5, seq: 9, person: true});
+  assert.ok(hello.instance && hello.build);
+  assert.deepEqual(hello.actions, []);
+});
+
+test('fenced is answered in the turn of the fence, and nothing older is dispatched after it', async () => {
+  const it = await (await rig()).granted();
+  it.fake.did.length = 0;
+  it.fence(3);
+  const fenced = it.port.last('fenced');
+  assert.deepEqual([fenced.epoch, fenced.granted], [3, 2]);
+  assert.equal(it.dock.gate.grant, null);
+  const n = it.cmd({});
+  const again = it.cmd({epoch: 3});
+  for (const seq of [n, again]) assert.deepEqual([it.result(seq).dispatched, it.result(seq).error.code], [false, 'fenced']);
+  await settle();
+  assert.equal(it.fake.sent('Runtime.evaluate').length, 0);
+  assert.equal(it.fake.local.mark.epoch, 3);
+  assert.equal(it.fake.local.mark.person, true);
+});
+
+test('a fence below the epoch in force, or of another link, moves nothing', async () => {
+  const it = await (await rig()).granted();
+  it.fence(1);
+  it.daemon('fence', {nonce: 'forged', epoch: 9, seq: 1, person: true, from_person: false, deadline_ms: 1, watch_ms: 1});
+  assert.equal(it.dock.gate.epoch, 2);
+  assert.equal(it.port.of('fenced').length, 1);
+  assert.equal(it.result(it.cmd({})), undefined);
+  await settle();
+  assert.equal(it.port.last('cmd.result').ok, true);
+});
+
+test('a profile that has seen a higher epoch refuses a fence and a grant below it', async () => {
+  const it = await rig({before: (fake) => (fake.local.mark = {epoch: 50, seq: 9, person: false})});
+  it.up('n1', 3);
+  it.fence(4);
+  it.grant(4);
+  assert.equal(it.port.of('fenced').length, 0);
+  assert.equal(it.port.of('granted').length, 0);
+});
+
+test('losing the port or the daemon clears the grant in that turn', async () => {
+  for (const lose of [(it) => it.port.drop(), (it) => it.port.say({t: 'link', up: false, reason: 'gone'})]) {
+    const it = await (await rig()).granted();
+    assert.ok(it.dock.gate.grant);
+    lose(it);
+    assert.equal(it.dock.gate.grant, null);
+    assert.equal(it.dock.gate.port, null);
+  }
+});
+
+test('after a new link the old grant is gone until another is pulled', async () => {
+  const it = await (await rig()).granted();
+  it.port.say({t: 'link', up: false});
+  it.up('n2', 2);
+  assert.equal(it.port.last('hello').granted, 2);
+  const n = it.cmd({});
+  assert.equal(it.result(n).error.code, 'fenced');
+  it.grant(2);
+  it.cmd({});
+  await settle();
+  assert.equal(it.port.last('cmd.result').ok, true);
+});
+
+test('a press holds in its turn, is stored, survives the worker, and only its own fence clears it', async () => {
+  const it = await (await rig()).granted();
+  const popup = it.popup();
+  popup.say({t: 'takeover', pressed_ms: 5});
+  assert.ok(it.dock.gate.hold);
+  assert.equal(it.dock.gate.grant, null);
+  assert.equal(it.result(it.cmd({})).error.code, 'fenced');
+  const {hold} = it.port.last('person.hold');
+  assert.equal(globalThis.sessiondockLastHold.pressed_ms, 5);
+  assert.ok(globalThis.sessiondockLastHold.held_ms > 1e12);
+  await settle();
+  assert.deepEqual(it.fake.local.hold, hold);
+
+  it.grant(2);
+  assert.equal(it.dock.gate.grant, null, 'no grant opens a gate that a person holds');
+  it.fence(3, {hold: 'another'});
+  assert.ok(it.dock.gate.hold);
+
+  const next = await rig({before: (fake) => (fake.local = it.fake.local)});
+  next.up('n9', 3);
+  assert.deepEqual(next.port.last('hello').hold, hold);
+  next.grant(3);
+  assert.equal(next.dock.gate.grant, null);
+  next.fence(4, {hold: hold.id});
+  await settle();
+  assert.equal(next.dock.gate.hold, null);
+  assert.equal(next.fake.local.hold, null);
+});
+
+test('a press while the worker is still waking is not lost to what was stored', async () => {
+  let it;
+  const started = rig({
+    before: (fake) => {
+      fake.local.hold = {id: 'old', since_ms: 1};
+      const load = fake.browser.loadLocal;
+      fake.browser.loadLocal = async (keys) => {
+        const popup = makePort('popup', {id: 'self', url: 'chrome-extension://self/popup.html'});
+        fake.emit('connect', popup);
+        popup.say({t: 'takeover', pressed_ms: 1});
+        return load(keys);
+      };
+    },
+  });
+  it = await started;
+  assert.ok(it.dock.gate.hold);
+  assert.notEqual(it.dock.gate.hold.id, 'old');
+});
+
+test('nobody but the popup is heard', async () => {
+  const it = await (await rig()).granted();
+  for (const [name, sender] of [
+    ['popup', {id: 'self', url: 'https://evil.test/popup.html'}],
+    ['popup', {id: 'other', url: 'chrome-extension://self/popup.html'}],
+    ['popup', {id: 'self', url: 'chrome-extension://self/other.html'}],
+    ['popup', undefined],
+    ['else', {id: 'self', url: 'chrome-extension://self/popup.html'}],
+  ]) {
+    const port = makePort(name, sender);
+    it.fake.emit('connect', port);
+    assert.equal(port.closed, true);
+    assert.deepEqual(port.heard, []);
+    port.say({t: 'takeover', pressed_ms: 1});
+    assert.equal(it.dock.gate.hold, null);
+  }
+});
+
+test('a person who ends the debugging has taken over, and nothing re-attaches', async () => {
+  const it = await (await rig()).granted();
+  it.fake.emit('debuggerDetach', 1, 'canceled_by_user');
+  assert.ok(it.dock.gate.hold);
+  assert.ok(it.port.last('person.hold'));
+  it.fake.did.length = 0;
+  it.cmd({});
+  await settle();
+  assert.deepEqual(it.fake.did, []);
+});
+
+test('acknowledged input drains by a barrier in its document, and the tab is detached after it', async () => {
+  const it = await (await rig()).granted();
+  await it.click();
+  assert.equal(it.report('A1').how, 'open');
+  it.fence(3);
+  const fenced = it.port.last('fenced');
+  assert.deepEqual(fenced.documents.map((d) => [d.document, d.why, d.how]), [['D1', 'input_pending', 'open']]);
+  assert.deepEqual(fenced.actions.map((a) => [a.action, a.dispatched, a.open, a.how]), [['A1', 2, 0, 'open']]);
+  await until('drained', () => it.port.last('drained')?.epoch === 3);
+  const drained = it.port.last('drained');
+  assert.deepEqual(drained.documents.map((d) => d.how), ['barrier']);
+  assert.deepEqual(drained.actions.map((a) => [a.how, a.how_rule]), [['barrier', 'barrier_in_document']]);
+  await settle();
+  const order = it.fake.did.map((d) => d[0]);
+  assert.ok(order.indexOf('detach') > order.indexOf('barrier'), 'detached only after the drain');
+});
+
+test('input that is not acknowledged is waited for; at the deadline the rest is lost, never at rest', async () => {
+  const it = await (await rig()).granted();
+  it.fake.answers[INPUT] = never;
+  await it.click();
+  it.fence(3, {deadline_ms: 60});
+  await until('drained', () => it.port.last('drained')?.epoch === 3);
+  assert.deepEqual(it.port.last('drained').documents.map((d) => d.how), ['lost']);
+  assert.deepEqual(it.report('A1').how, 'lost');
+  assert.equal(it.report('A1').open, 2, 'our own detach answers nothing');
+  assert.equal(it.fake.did.filter((d) => d[0] === 'barrier').length, 0);
+});
+
+test('a barrier that ran in another document does not count', async () => {
+  const it = await (await rig()).granted();
+  await it.click();
+  it.fake.barrier = async () => [{frameId: 0, documentId: 'D2'}];
+  it.fence(3);
+  await until('drained', () => it.port.last('drained')?.epoch === 3);
+  assert.deepEqual(it.port.last('drained').documents.map((d) => d.how), ['lost']);
+  assert.equal(it.report('A1').how, 'lost');
+});
+
+test('held buttons are let go outside the page, keys let go, paused requests failed, before the barrier', async () => {
+  const it = await (await rig()).granted();
+  it.cmd({method: INPUT, params: {type: 'mousePressed', x: 5, y: 5, button: 'left'}, effect: true});
+  it.cmd({method: 'Input.dispatchKeyEvent', params: {type: 'keyDown', key: 'Shift', code: 'ShiftLeft'}, effect: true});
+  it.cmd({method: 'Input.dispatchKeyEvent', params: {type: 'keyDown', key: 'a', code: 'KeyA', text: 'a'}, effect: true});
+  it.cmd({method: 'Input.dispatchKeyEvent', params: {type: 'keyUp', key: 'a', code: 'KeyA'}, effect: true});
+  it.fake.emit('debuggerEvent', 1, '', 'Fetch.requestPaused', {requestId: 'R7'});
+  await settle();
+  it.fake.did.length = 0;
+  it.fence(3);
+  await until('drained', () => it.port.last('drained')?.epoch === 3);
+  const did = it.fake.did.map(([what, , method, params]) => (what === 'send' ? [method, params] : [what]));
+  assert.deepEqual(did.slice(0, 4), [
+    ['Input.dispatchKeyEvent', {type: 'keyUp', key: 'Shift', code: 'ShiftLeft'}],
+    [INPUT, {type: 'mouseReleased', x: -10, y: -10, button: 'left', clickCount: 0}],
+    ['Fetch.failRequest', {requestId: 'R7', errorReason: 'Aborted'}],
+    ['barrier'],
+  ]);
+});
+
+test('an agent’s script is listed until its document is seen to have ended', async () => {
+  const it = await (await rig()).granted();
+  it.cmd({params: {expression: 'setInterval(f)'}, effect: true, script: true});
+  await settle();
+  assert.deepEqual([it.report('A1').how, it.report('A1').how_rule], ['barrier', 'answered']);
+  it.fence(3);
+  const fenced = it.port.last('fenced');
+  assert.deepEqual(fenced.documents.map((d) => [d.document, d.why]), [['D1', 'agent_script']]);
+  assert.deepEqual(fenced.actions.map((a) => a.script), [true]);
+  await until('drained', () => it.port.last('drained')?.epoch === 3);
+  it.fake.commit(1, 'D2');
+  await settle();
+  assert.equal(it.port.of('document.ended').length, 0, 'the browser still lists it');
+  it.fake.alive.delete('D1');
+  await until('ended', () => it.port.last('document.ended'));
+  assert.deepEqual([it.port.last('document.ended').document, it.port.last('document.ended').how], ['D1', 'replaced']);
+  it.fence(4);
+  assert.deepEqual(it.port.last('fenced').documents, []);
+});
+
+test('a crash settles what was open: ended, and its commands are answered', async () => {
+  const it = await (await rig()).granted();
+  it.fake.answers[INPUT] = never;
+  const n = it.cmd({method: INPUT, params: {type: 'mousePressed', x: 1, y: 1, button: 'left'}, effect: true});
+  await settle();
+  it.fake.emit('debuggerEvent', 1, '', 'Inspector.targetCrashed', {});
+  assert.deepEqual([it.result(n).ok, it.result(n).dispatched], [false, true]);
+  assert.deepEqual([it.report('A1').how, it.report('A1').open], ['ended', 0]);
+  assert.deepEqual([it.port.last('document.ended').document, it.port.last('document.ended').how], ['D1', 'crashed']);
+});
+
+test('stopping a page: attached first, ended by Page.crash, proved only by the crash that is seen', async () => {
+  const it = await (await rig({tabs: [[1, 'D1'], [2, 'D2']]})).granted();
+  it.fake.answers[INPUT] = never;
+  it.fake.answers['Page.crash'] = never;
+  await it.click();
+  it.fence(3, {deadline_ms: 5000});
+  it.daemon('stop.page', {epoch: 2, tabs: [{tab: 1}]});
+  await settle();
+  assert.equal(it.fake.sent('Page.crash').length, 0, 'of an epoch that has ended');
+  it.daemon('stop.page', {epoch: 3, tabs: [{tab: 1}, {tab: 2}]});
+  await until('both', () => it.fake.sent('Page.crash').length === 2);
+  assert.deepEqual(it.fake.sent('Page.crash').map((d) => d[1]), [1, 2]);
+  assert.equal(it.report('A1').how, 'open');
+  assert.equal(it.port.of('drained').some((d) => d.epoch === 3), false);
+  it.fake.emit('debuggerEvent', 1, '', 'Inspector.targetCrashed', {});
+  await until('drained', () => it.port.last('drained')?.epoch === 3);
+  assert.deepEqual(it.port.last('drained').documents.map((d) => d.how), ['ended']);
+});
+
+test('a later fence takes over what the former had not settled, and only it is drained', async () => {
+  const it = await (await rig()).granted();
+  let acknowledge;
+  it.fake.answers[INPUT] = () => new Promise((resolve) => (acknowledge = () => resolve({})));
+  it.cmd({method: INPUT, params: {type: 'mouseReleased', x: 1, y: 1, button: 'left'}, effect: true});
+  await settle();
+  it.fence(3, {deadline_ms: 2000});
+  it.fence(4, {deadline_ms: 2000});
+  acknowledge();
+  await until('drained', () => it.port.last('drained')?.epoch === 4);
+  assert.equal(it.port.of('drained').some((d) => d.epoch === 3), false);
+  assert.deepEqual(it.port.last('drained').documents.map((d) => d.how), ['barrier']);
+});
+
+test('from a person the page in front is drained too, the browser’s own pages are not', async () => {
+  const it = await rig({tabs: [[1, 'D1']]});
+  it.up();
+  it.fence(2, {from_person: true, person: false});
+  await until('drained', () => it.port.last('drained'));
+  assert.deepEqual(it.port.last('drained').documents.map((d) => [d.document, d.why, d.how]), [['D1', 'input_pending', 'barrier']]);
+  const own = await rig({tabs: [[1, 'D1', 'chrome://newtab/']]});
+  own.up();
+  own.fence(2, {from_person: true, person: false});
+  await until('drained', () => own.port.last('drained'));
+  assert.deepEqual(own.port.last('drained').documents, []);
+});
+
+test('what is answered after the fence is not sent; its report is', async () => {
+  const it = await (await rig()).granted();
+  let answer;
+  it.fake.answers['Runtime.evaluate'] = () => new Promise((resolve) => (answer = resolve));
+  const n = it.cmd({effect: true, script: true});
+  await settle();
+  it.fence(3);
+  answer({result: {value: 'secret'}});
+  await until('report', () => it.port.last('report')?.action.open === 0);
+  assert.equal(it.result(n), undefined);
+  assert.ok(!JSON.stringify(it.port.heard).includes('secret'));
+});
+
+test('a restarted worker keeps its reports, and claims no more than it knows', async () => {
+  const it = await (await rig()).granted();
+  it.fake.answers[INPUT] = never;
+  await it.click();
+  await until('stored', () => it.fake.session.ledger?.length === 1);
+  const next = await rig({before: (fake) => Object.assign(fake, {local: it.fake.local, session: it.fake.session})});
+  next.up('n2', 2);
+  const [action] = next.port.last('hello').actions;
+  assert.deepEqual([action.action, action.how, action.dispatched], ['A1', 'open', 2]);
+  assert.ok(action.rev > it.report('A1').rev);
+  assert.notEqual(next.port.last('hello').instance, it.port.last('hello').instance);
+  next.fence(3);
+  await until('drained', () => next.port.last('drained'));
+  assert.equal(next.report('A1').how, 'barrier');
+});

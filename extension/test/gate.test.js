@@ -1,0 +1,179 @@
+import assert from 'node:assert/strict';
+import {readFileSync} from 'node:fs';
+import test from 'node:test';
+import {decide, Gate} from '../gate.js';
+import {makeBrowser} from './fake.js';
+
+const PORT = {};
+const NOW = {monoMs: 1_000, wallMs: 5_000_000};
+const LATER = {monoMs: 2_000, wallMs: 5_001_000};
+
+const state = (over = {}) => ({
+  port: PORT, linked: true, epoch: 7, hold: null, stopping: false,
+  grant: {epoch: 7, lease: 'L', watchMs: 0, ...LATER}, ...over,
+});
+const order = (over = {}) => ({
+  by: 'agent', kind: 'cdp', epoch: 7, port: PORT, tab: 1, frame: 0, document: 'D1', method: 'Runtime.evaluate', params: {},
+  action: 'A', seq: 1, effect: true, script: false, ...LATER, ...over,
+});
+const view = (over = {}) => ({
+  visible: (tab) => tab === 1, owns: () => false, allowed: (url) => url.startsWith('https://shop.test/') || url === 'about:blank',
+  url: () => 'https://shop.test/', document: () => 'D1', room: () => true, ...over,
+});
+
+/** Every reason to refuse, in the order in which they are told. */
+const REASONS = [
+  ['unavailable', 'no link', {state: {linked: false}}],
+  ['unavailable', 'no port', {state: {port: null}}],
+  ['unavailable', 'a forged port', {order: {port: {}}}],
+  ['fenced', 'a hold', {state: {hold: {id: 'h', since_ms: 1}}}],
+  ['fenced', 'no grant', {state: {grant: null}}],
+  ['fenced', 'a fence above the grant', {state: {epoch: 8}}],
+  ['unavailable', 'the grant is over by the monotonic clock', {now: {monoMs: 2_000}}],
+  ['unavailable', 'the grant is over by the wall clock', {now: {wallMs: 5_001_000}}],
+  ['deadline', 'the command is late by the monotonic clock', {order: {monoMs: 1_000}}],
+  ['deadline', 'the command is late by the wall clock', {order: {wallMs: 5_000_000}}],
+  ['limit', 'no room to record it', {view: {room: () => false}}],
+  ['not_found', 'a tab of somebody else', {view: {visible: () => false}}],
+  ['policy', 'a page out of the origins', {view: {url: () => 'https://other.test/'}}],
+  ['document_changed', 'another document', {view: {document: () => 'D2'}}],
+];
+
+function run(...parts) {
+  const merged = {state: {}, order: {}, view: {}, now: {}};
+  for (const part of parts) for (const key of Object.keys(merged)) Object.assign(merged[key], part[key]);
+  return decide(state(merged.state), order(merged.order), view(merged.view), {...NOW, ...merged.now});
+}
+
+test('nothing wrong: it passes', () => assert.equal(run(), null));
+
+test('each reason refuses alone', () => {
+  for (const [code, name, part] of REASONS) assert.equal(run(part)?.code, code, name);
+});
+
+test('each pair of reasons refuses, by the one that comes first', () => {
+  for (let i = 0; i < REASONS.length; i++) {
+    for (let j = i + 1; j < REASONS.length; j++) {
+      assert.equal(run(REASONS[j][2], REASONS[i][2])?.code, REASONS[i][0], `${REASONS[i][1]} + ${REASONS[j][1]}`);
+    }
+  }
+});
+
+test('every subset of reasons refuses, and only the empty one passes', () => {
+  for (let bits = 0; bits < 1 << REASONS.length; bits++) {
+    const parts = REASONS.filter((_, i) => bits & (1 << i)).map((reason) => reason[2]);
+    assert.equal(run(...parts) === null, bits === 0, `subset ${bits}`);
+  }
+});
+
+test('the shared vectors of the epoch', () => {
+  const vectors = JSON.parse(readFileSync(new URL('./vectors/gate.json', import.meta.url), 'utf8'));
+  assert.ok(vectors.length >= 10);
+  for (const {name, gate, cmd, allow, code} of vectors) {
+    const grant = gate.granted ? {epoch: gate.granted, lease: 'L', watchMs: 0, ...LATER} : null;
+    const hold = gate.hold ? {id: 'h', since_ms: 1} : null;
+    const refusal = decide(state({epoch: gate.epoch, grant, hold}), order({epoch: cmd.epoch}), view(), NOW);
+    assert.equal(refusal === null, allow, name);
+    assert.equal(refusal?.code ?? '', code, name);
+  }
+});
+
+test('odd epochs are refused, and the gate stays as it was', () => {
+  const gate = new Gate(makeBrowser().browser, view());
+  Object.assign(gate, state());
+  for (const epoch of [NaN, -1, 0, 0.5, 2 ** 53, 2 ** 64 - 1, Infinity, '7', null, undefined, {}]) {
+    assert.equal(decide(gate, order({epoch}), view(), NOW)?.code, 'fenced', String(epoch));
+    assert.equal(gate.raise(epoch), false, String(epoch));
+    assert.equal(gate.epoch, 7);
+  }
+  assert.equal(decide(gate, order(), view(), NOW), null);
+});
+
+test('raising the epoch closes the gate for the lower one, and is never undone', () => {
+  const gate = new Gate(makeBrowser().browser, view());
+  Object.assign(gate, state());
+  assert.equal(gate.raise(9), true);
+  assert.equal(gate.grant, null);
+  assert.equal(gate.raise(8), false);
+  assert.equal(gate.epoch, 9);
+});
+
+test('an agent may leave a page out of its origins, and do nothing else there', () => {
+  const away = {view: {url: () => 'https://other.test/'}};
+  assert.equal(run(away, {order: {method: 'Page.navigate', params: {url: 'https://shop.test/x'}, document: ''}}), null);
+  assert.equal(run(away, {order: {method: 'Page.reload'}})?.code, 'policy');
+  assert.equal(run(away, {order: {kind: 'document', method: ''}})?.code, 'policy');
+});
+
+test('addresses that are no website’s are not opened', () => {
+  for (const url of ['chrome://settings', 'chrome-extension://self/popup.html', 'file:///etc/passwd', 'devtools://x', 'javascript:1', 'https://other.test/']) {
+    assert.equal(run({order: {method: 'Page.navigate', params: {url}, document: ''}})?.code, 'policy', url);
+    assert.equal(run({order: {kind: 'tab_create', tab: 0, method: '', document: '', params: {url}}})?.code, 'policy', url);
+  }
+});
+
+test('what would blind the fence is not for an agent', () => {
+  for (const method of ['Page.crash', 'Page.disable', 'Inspector.disable', 'Target.createTarget', 'Target.attachToTarget', 'Target.closeTarget']) {
+    assert.equal(run({order: {method}})?.code, 'policy', method);
+  }
+  assert.equal(run({order: {method: 'Target.setAutoAttach'}}), null);
+});
+
+test('a lent tab is not closed, an owned one is', () => {
+  const close = {order: {kind: 'tab_close', method: ''}};
+  assert.equal(run(close)?.code, 'policy');
+  assert.equal(run(close, {view: {owns: () => true}}), null);
+});
+
+test('the system passes with the closed list, and nothing else', () => {
+  const system = (over, st = {}) =>
+    decide(state({grant: null, hold: {id: 'h', since_ms: 1}, port: null, linked: false, ...st}), order({by: 'system', port: null, ...over}), view(), NOW);
+  const allowed = [
+    {kind: 'barrier', method: ''},
+    {method: 'Fetch.failRequest', params: {requestId: '1', errorReason: 'Aborted'}},
+    {method: 'Input.dispatchKeyEvent', params: {type: 'keyUp', key: 'a'}},
+    {method: 'Input.dispatchMouseEvent', params: {type: 'mouseReleased', x: -10, y: -10, button: 'left'}},
+    {method: 'Page.crash'},
+    {method: 'Page.enable'},
+    {method: 'Inspector.enable'},
+    {method: 'Page.getFrameTree'},
+    {method: 'Emulation.setFocusEmulationEnabled', params: {enabled: true}},
+  ];
+  for (const one of allowed) assert.equal(system(one), null, JSON.stringify(one));
+  const refused = [
+    {method: 'Runtime.evaluate'},
+    {method: 'Page.navigate', params: {url: 'https://shop.test/'}},
+    {method: 'Fetch.continueRequest', params: {requestId: '1'}},
+    {method: 'Input.dispatchKeyEvent', params: {type: 'keyDown', key: 'a'}},
+    {method: 'Input.dispatchMouseEvent', params: {type: 'mouseReleased', x: 5, y: 5, button: 'left'}},
+    {method: 'Input.dispatchMouseEvent', params: {type: 'mousePressed', x: -10, y: -10, button: 'left'}},
+    {method: 'Emulation.setFocusEmulationEnabled', params: {enabled: false}},
+    {method: 'constructor'},
+    {kind: 'tab_close', method: ''},
+    {kind: 'tab_create', method: ''},
+  ];
+  for (const one of refused) assert.equal(system(one)?.code, 'policy', JSON.stringify(one));
+
+  const dialog = {method: 'Page.handleJavaScriptDialog', params: {accept: true}, dialog: 'beforeunload'};
+  assert.equal(system(dialog)?.code, 'policy', 'no stop is being prepared');
+  assert.equal(system(dialog, {stopping: true}), null);
+  assert.equal(system({...dialog, dialog: 'alert'}, {stopping: true})?.code, 'policy');
+
+  for (const epoch of [6, 8]) assert.equal(system({kind: 'barrier', method: '', epoch})?.code, 'fenced');
+  assert.equal(system({kind: 'barrier', method: '', monoMs: 1_000})?.code, 'deadline');
+});
+
+test('dispatch does nothing when it refuses, and says so when Chromium’s own check throws', () => {
+  const fake = makeBrowser();
+  Object.assign(fake, {mono: NOW.monoMs, wall: NOW.wallMs});
+  const gate = new Gate(fake.browser, view());
+  Object.assign(gate, state());
+  assert.equal(gate.dispatch(order({epoch: 6})).refused.code, 'fenced');
+  assert.deepEqual(fake.did, []);
+  assert.ok(gate.dispatch(order()).sent);
+  assert.equal(fake.did.length, 1);
+  fake.browser.sendCommand = () => {
+    throw new TypeError('Error at parameter "method"');
+  };
+  assert.equal(gate.dispatch(order()).refused.code, 'invalid');
+});
