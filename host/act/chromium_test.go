@@ -331,6 +331,10 @@ func TestChromium(t *testing.T) {
 				t.Errorf("%s: %s %v %+v", selector, d.State, d.Error, d.Steps)
 			}
 		}
+		d := x.Run(context.Background(), wire.Action{Action: "r", Epoch: 1, DeadlineMs: 500, Act: wire.Act{Verb: "fill", Selector: "#box", Value: str("x")}})
+		if d.State != "refused" || d.Error.Detail["reason"] != "wrong_kind" {
+			t.Errorf("text into a checkbox: %s %v", d.State, d.Error)
+		}
 		logs(t, "")
 	})
 	t.Run("fill and type", func(t *testing.T) {

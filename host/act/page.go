@@ -13,8 +13,13 @@ import (
 	"sessiondock.dev/sessiondock/daemon/wire"
 )
 
-//go:embed page.js
-var pageLibrary string
+// The page library, in the order in which it is installed.
+var (
+	//go:embed names.js
+	namesJS string
+	//go:embed page.js
+	pageJS string
+)
 
 const (
 	// findWithin is how long a target is waited for, unless the deadline is nearer.
@@ -207,7 +212,7 @@ func (r *run) inWorld(fn string, args any, byValue, isEffect bool) (evaluated, e
 		}
 		expression := "__sessiondock." + fn + "(" + string(raw) + ")"
 		if fresh {
-			expression = pageLibrary + "\n" + expression
+			expression = namesJS + pageJS + expression
 		}
 		yes := true
 		c := cdp("Runtime.evaluate", runtime.EvaluateParams{
