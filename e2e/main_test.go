@@ -2,19 +2,44 @@ package e2e
 
 import (
 	"flag"
+	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"sessiondock.dev/sessiondock/cli/demo"
 )
 
-// TestMain runs the tests in a home of their own and under an ordinary uid, so
-// that Chromium keeps its sandbox. Most of their time is waiting, so more of them
-// run at once than there are processors.
+// TestMain builds the programs, and runs the tests in a home of their own and under
+// an ordinary uid, so that Chromium keeps its sandbox. Most of their time is waiting,
+// so more of them run at once than there are processors.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "4"); err != nil {
 		panic(err)
 	}
-	os.Exit(demo.RunTests(m, nil))
+	os.Exit(demo.RunTests(ending{m}, build))
+}
+
+// build puts the three programs where the home has its own.
+func build(bin string) error {
+	for name, pkg := range map[string]string{"sessiondock": "../cli", "sessiondockd": "../daemon", "sessiondock-host": "../host"} {
+		if out, err := exec.Command("go", "build", "-o", filepath.Join(bin, name), pkg).CombinedOutput(); err != nil {
+			return fmt.Errorf("go build %s: %w\n%s", pkg, err, out)
+		}
+	}
+	return nil
+}
+
+// ending ends what the tests shared, after the last of them.
+type ending struct{ *testing.M }
+
+func (e ending) Run() int {
+	code := e.M.Run()
+	if err := closeProduct(); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		return 1
+	}
+	return code
 }

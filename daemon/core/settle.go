@@ -306,7 +306,7 @@ func (a *Action) finished() bool {
 	if !a.clean() {
 		return false
 	}
-	return a.Class == Read || a.Resolution != nil || a.Watched || a.Local == NotDispatched || a.Local == Failed
+	return a.Class == Read || a.Resolution != nil || a.Watched || a.Gone || a.Local == NotDispatched || a.Local == Failed
 }
 
 func (a *Action) evidence(e Evidence) {
