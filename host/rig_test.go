@@ -31,6 +31,7 @@ func TestMain(m *testing.M) {
 	hostProgram = filepath.Join(dir, "sessiondock-host")
 	if out, err := exec.Command("go", "build", "-o", hostProgram, ".").CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build the host: %v\n%s", err, out)
+		os.RemoveAll(dir)
 		os.Exit(1)
 	}
 	code := m.Run()
