@@ -1,6 +1,9 @@
 package core
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // Delta is what one step changes: whole entities after the change, and the
 // journal entries that say why. It is written in one transaction before any
@@ -67,6 +70,31 @@ func (s *State) Apply(d *Delta) {
 	}
 }
 
+// Clone returns a state of its own with the same entities, which never change.
+func (s *State) Clone() *State {
+	c := NewState()
+	for _, v := range s.Slots {
+		c.Apply(&Delta{Slots: []*Slot{v}})
+	}
+	for _, v := range s.Bindings {
+		c.Apply(&Delta{Bindings: []*Binding{v}})
+	}
+	for _, v := range s.Delegations {
+		c.Apply(&Delta{Delegations: []*Delegation{v}})
+	}
+	for _, v := range s.Leases {
+		c.Apply(&Delta{Leases: []*Lease{v}})
+	}
+	for _, v := range s.Actions {
+		c.Apply(&Delta{Actions: []*Action{v}})
+	}
+	for k, v := range s.Links {
+		c.Links[k] = v
+	}
+	c.Seq = s.Seq
+	return c
+}
+
 // Merge adds a later step's delta. Of an entity that both have, the later one
 // stays.
 func (d *Delta) Merge(o *Delta) {
@@ -80,7 +108,7 @@ func (d *Delta) Merge(o *Delta) {
 
 func merge[T any, K comparable](old, later []T, key func(T) K) []T {
 	if len(old) == 0 {
-		return later
+		return slices.Clone(later) // the later step's delta stays its own
 	}
 	at := make(map[K]int, len(old)+len(later))
 	for i, v := range old {

@@ -66,7 +66,7 @@ func (e *Engine) send(slot core.SlotName, eff core.Effect, c Context) {
 		return
 	}
 	e.mu.RLock()
-	c.Seq = e.durable
+	c.Seq = e.seen.Seq
 	e.mu.RUnlock()
 	l.Carry(eff, c)
 }

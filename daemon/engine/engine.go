@@ -58,9 +58,10 @@ type Engine struct {
 	inbox chan request
 	reg   register
 
-	mu       sync.RWMutex // guards state, durable and watch
-	state    *core.State
-	durable  int64 // the journal's last committed sequence
+	state *core.State // with what is decided and not committed yet: the writer's own
+
+	mu       sync.RWMutex // guards seen and watch
+	seen     *core.State  // what is committed: all that anybody else sees
 	watch    map[core.SlotName]chan struct{}
 	linksMu  sync.Mutex
 	links    map[core.SlotName]Link
@@ -96,8 +97,8 @@ func New(store Store, sup supervise.Supervisor, clock Clock, log *slog.Logger, d
 		cancel()
 		return nil, err
 	}
-	e.apply(&res.Delta)
-	e.durable = e.state.Seq
+	e.state.Apply(&res.Delta)
+	e.seen = e.state.Clone()
 	e.reg.sync(slices.Collect(maps.Values(e.state.Slots)))
 	for _, s := range e.state.Slots {
 		if s.Launch.Live() {
@@ -115,12 +116,10 @@ func (e *Engine) load() error {
 	if err != nil {
 		return err
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	if e.state != nil {
-		s.Links = e.state.Links
+		s.Links = e.state.Links // of this life, not of the database
 	}
-	e.state, e.durable = s, s.Seq
+	e.state = s
 	return nil
 }
 
@@ -212,10 +211,7 @@ func (e *Engine) batch(first request) {
 		}
 	}
 	e.reg.sync(delta.Slots)
-	e.mu.Lock()
-	e.durable = e.state.Seq
-	e.mu.Unlock()
-	e.announce(all)
+	e.show(all)
 	for _, d := range all {
 		for _, eff := range d.res.Effects {
 			e.carry(eff)
@@ -235,16 +231,10 @@ func (e *Engine) decide(in core.Input) core.Result {
 		floor := e.reg.floor()
 		res := core.Step(e.state, e.clock(), floor, in)
 		if e.reg.claim(e.state.Slots, &res.Delta) {
-			e.apply(&res.Delta)
+			e.state.Apply(&res.Delta)
 			return res
 		}
 	}
-}
-
-func (e *Engine) apply(d *core.Delta) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.state.Apply(d)
 }
 
 // uncertain answers a batch whose commit failed. Whether it is on the disk is not
@@ -266,12 +256,12 @@ func (e *Engine) uncertain(all []decided, err error) {
 		if err == nil {
 			res := core.Step(e.state, e.clock(), e.reg.floor(), core.Restarted{})
 			if err = e.store.Commit(&res.Delta); err == nil {
-				e.apply(&res.Delta)
+				e.state.Apply(&res.Delta)
 				e.mu.Lock()
-				e.durable = e.state.Seq
+				e.seen = e.state.Clone()
 				e.mu.Unlock()
 				e.reg.sync(slices.Collect(maps.Values(e.state.Slots)))
-				e.announce([]decided{{res: res}})
+				e.show([]decided{{res: res}})
 				for _, eff := range res.Effects {
 					e.carry(eff)
 				}
@@ -320,12 +310,12 @@ func (e *Engine) tick() {
 	}
 }
 
-// View reads the state. The function must not keep what it is given beyond its end,
+// View reads the committed state. The function must not keep what it is given beyond its end,
 // except single entities, which never change once applied.
 func (e *Engine) View(read func(s *core.State, now core.Now)) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	read(e.state, e.clock())
+	read(e.seen, e.clock())
 }
 
 // Status tells a slot's three answers, or nil.
@@ -348,10 +338,13 @@ func (e *Engine) Changed(slot core.SlotName) <-chan struct{} {
 	return c
 }
 
-// announce wakes those who watch what has changed.
-func (e *Engine) announce(all []decided) {
+// show lets others see what has been committed, and wakes those who watch it.
+func (e *Engine) show(all []decided) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	for i := range all {
+		e.seen.Apply(&all[i].res.Delta)
+	}
 	wake := func(slot core.SlotName) {
 		if c, ok := e.watch[slot]; ok {
 			close(c)
