@@ -13,6 +13,7 @@ import {fromDebugger, isAnswer, refuse} from './refusal.js';
 /** @typedef {import('./refusal.js').Refusal} Refusal */
 
 const SOON_MS = 5;
+const COMMIT_TURNS = 100;
 const NO_TAB = new Set(['tabs', 'tab_create']);
 
 export class Commands {
@@ -148,21 +149,25 @@ export class Commands {
       this.#refuse(order, refused);
       return;
     }
+    /** @type {Refusal | null} */
+    let error = null;
     try {
       if (ranIn(await sent, expected)) {
         this.#ledger.barrier(expected, tick);
         this.#succeed(order, tab, expected, {how_rule: 'barrier_in_document'});
         return;
       }
-    } catch (error) {
-      if (this.#documents.current(tab) === expected) {
-        this.#fail(order, fromDebugger(error));
-        return;
-      }
+    } catch (cause) {
+      error = fromDebugger(cause);
     }
-    // It ran in another document, or nowhere. The commit may not have been told yet.
-    await this.#documents.refresh(tab);
+    // It ran in another document, or nowhere. Chromium may say so before it tells of
+    // the commit that was the reason.
+    for (let turn = 0; turn < COMMIT_TURNS && this.#documents.current(tab) === expected; turn++) {
+      await this.#documents.refresh(tab);
+      await new Promise((resolve) => setTimeout(resolve, SOON_MS));
+    }
     if (known()?.howRule === 'navigated_by_document') this.#navigated(order);
+    else if (error && this.#documents.current(tab) === expected) this.#fail(order, error);
     else this.#fail(order, refuse('document_changed', 'another document came before the barrier', 'look the action up'));
   }
 

@@ -14,7 +14,7 @@ import {Evidence} from './evidence.js';
 import {Gate} from './gate.js';
 import {Grants} from './grants.js';
 import {Ledger, report} from './ledger.js';
-import {CRASH_MS, REPORT_MS, VERSION} from './limits.js';
+import {CRASH_MS, REPORT_MS, UNDER_WAY_MS, VERSION} from './limits.js';
 import {Link} from './link.js';
 import {People} from './people.js';
 import {note} from './refusal.js';
@@ -32,7 +32,8 @@ export class Dock {
   #granted = 0;
   /** The epoch for which the visible tabs were worked out. */
   #lent = 0;
-  /** @type {Set<Entry>} */ #dirty = new Set();
+  /** Entries with news, and since when. @type {Map<Entry, number>} */ #dirty = new Map();
+  /** The rev of each action that this link's daemon has. @type {Map<string, number>} */ #told = new Map();
   /** @type {ReturnType<typeof setTimeout> | undefined} */ #reporting;
   /** Ends of documents that no daemon has been told. @type {Map<string, string>} */ #ends = new Map();
   #pageStops = 0;
@@ -46,6 +47,7 @@ export class Dock {
     this.tabs = new Tabs();
     this.documents = new Documents(browser, {
       replaced: (tab, before, after) => this.#replaced(tab, before, after),
+      revived: (tab) => this.sessions.revived(tab),
       ended: (document, how) => this.#documentEnded(document, how),
     });
     this.ledger = new Ledger(browser.wallMs, (entry) => this.#changed(entry));
@@ -53,6 +55,7 @@ export class Dock {
       visible: (tab) => this.tabs.visible(tab),
       owns: (tab) => this.tabs.owns(tab),
       allowed: (url) => this.tabs.allowed(url),
+      dead: (tab) => this.documents.dead(tab),
       url: (tab) => this.documents.url(tab) || this.tabs.get(tab)?.url || '',
       document: (tab, frame) => this.documents.current(tab, frame),
       room: (action) => this.ledger.room(action),
@@ -148,10 +151,11 @@ export class Dock {
     this.gate.port = port;
     this.grants.reset();
     this.#dirty.clear();
+    this.#told.clear();
     /** @type {any} */
     const hello = {
       t: 'hello', version: VERSION, build: BUILD, instance: this.#instance,
-      mark: this.memory.mark, granted: this.#granted, actions: this.ledger.reports(),
+      mark: this.memory.mark, granted: this.#granted, actions: this.ledger.reports().map((action) => this.#tell(action)),
     };
     if (this.memory.hold) hello.hold = this.memory.hold;
     this.link.send(hello);
@@ -187,6 +191,7 @@ export class Dock {
         return;
       case 'forget':
         this.ledger.forget(message.actions ?? []);
+        for (const action of message.actions ?? []) this.#told.delete(action);
         this.memory.touch();
         return;
       case 'stop.page':
@@ -235,7 +240,9 @@ export class Dock {
     if (answersHold) this.gate.hold = null;
     this.ledger.fence(fence.epoch, fence.watch_ms);
     const documents = this.drain.begin(fence);
-    const actions = this.ledger.unsettled(fence.epoch, (document) => this.documents.scripted(document));
+    const actions = this.ledger
+      .unsettled(fence.epoch, (document) => this.documents.scripted(document))
+      .map((action) => this.#tell(action));
     this.link.send({
       t: 'fenced', epoch: fence.epoch, instance: this.#instance, granted: this.#granted, actions, documents,
     });
@@ -248,7 +255,8 @@ export class Dock {
   async #settle(fence) {
     const documents = await this.drain.settle(fence);
     if (!documents) return;
-    this.link.send({t: 'drained', epoch: fence.epoch, actions: this.ledger.reports(fence.epoch), documents});
+    const actions = this.ledger.reports(fence.epoch).map((action) => this.#tell(action));
+    this.link.send({t: 'drained', epoch: fence.epoch, actions, documents});
     if (this.#pageStops === 0) await this.sessions.detachAll();
   }
 
@@ -291,19 +299,33 @@ export class Dock {
 
   /** @param {Entry} entry */
   #changed(entry) {
-    this.#dirty.add(entry);
+    if (!this.#dirty.has(entry)) this.#dirty.set(entry, this.#browser.monoMs());
     this.memory.touch();
-    this.#reporting ??= setTimeout(() => {
-      this.#reporting = undefined;
-      const dirty = [...this.#dirty];
-      this.#dirty.clear();
+    this.#reporting ??= setTimeout(() => this.#flush(), REPORT_MS);
+  }
+
+  /** Sends what has changed. An action under way is told of less often: it changes with each step. */
+  #flush() {
+    this.#reporting = undefined;
+    const now = this.#browser.monoMs();
+    for (const [entry, since] of this.#dirty) {
+      if (entry.how === 'open' && now - since < UNDER_WAY_MS) continue;
+      this.#dirty.delete(entry);
       // Without a link there is nobody to tell; the next hello carries all of it.
-      if (!this.link.welcomed) return;
-      for (const one of dirty) {
-        if (this.ledger.get(one.action) === one) this.link.send({t: 'report', action: report(one)});
-      }
-      this.people.changed();
-    }, REPORT_MS);
+      if (!this.link.welcomed || this.ledger.get(entry.action) !== entry) continue;
+      if (this.#told.get(entry.action) !== entry.rev) this.link.send({t: 'report', action: this.#tell(report(entry))});
+    }
+    if (this.#dirty.size > 0) this.#reporting = setTimeout(() => this.#flush(), REPORT_MS);
+    this.people.changed();
+  }
+
+  /**
+   * Remembers which state of an action the daemon has, so that it is not told twice.
+   * @param {import('./ledger.js').ActionReport} action
+   */
+  #tell(action) {
+    this.#told.set(action.action, action.rev);
+    return action;
   }
 
   /** @param {number} tab @param {string} before @param {string} after '' if the tab is gone */

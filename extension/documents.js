@@ -15,6 +15,7 @@ import {note} from './refusal.js';
 /**
  * @typedef {object} Events
  * @property {(tab: number, before: string, after: string) => void} replaced the main document
+ * @property {(tab: number) => void} revived a document has come into a tab whose renderer had crashed
  * @property {(document: string, how: 'crashed' | 'replaced' | 'closed') => void} ended one with a script
  */
 
@@ -25,6 +26,7 @@ export class Documents {
   /** @type {Map<number, Map<number, Frame>>} */ #tabs = new Map();
   /** @type {Map<string, Known>} */ #known = new Map();
   /** @type {Map<string, {tab: number, url: string}>} */ #scripts = new Map();
+  /** @type {Set<number>} */ #dead = new Set();
   /** @type {Map<number, Set<() => void>>} */ #waiting = new Map();
   #browser;
   #events;
@@ -73,6 +75,8 @@ export class Documents {
   async refresh(tab) {
     try {
       const frame = await this.#browser.mainFrame(tab);
+      // Chromium goes on naming the document of a renderer that has crashed.
+      if (this.#dead.has(tab)) return;
       if (frame?.documentId && frame.documentId !== this.current(tab)) {
         this.#put(tab, 0, frame, frame.errorOccurred === true);
       }
@@ -168,14 +172,22 @@ export class Documents {
   crashed(tab) {
     const gone = new Set();
     for (const frame of this.#tabs.get(tab)?.values() ?? []) gone.add(frame.id);
+    this.#tabs.delete(tab);
+    this.#dead.add(tab);
     for (const id of gone) this.#ended(id, 'crashed');
     return gone;
+  }
+
+  /** Whether nothing has come into a tab since its renderer crashed. @param {number} tab */
+  dead(tab) {
+    return this.#dead.has(tab);
   }
 
   /** @param {number} tab */
   removed(tab) {
     const before = this.current(tab);
     this.#tabs.delete(tab);
+    this.#dead.delete(tab);
     if (before) this.#events.replaced(tab, before, '');
     for (const [document, script] of this.#scripts) if (script.tab === tab) this.#look(document, 'closed', 0);
   }
@@ -196,7 +208,7 @@ export class Documents {
     if (frames.size > MAX_FRAMES) for (const old of frames.keys()) if (old !== 0 && frames.delete(old)) break;
     this.#remember(id, {tab, root: frameId === 0 ? id : frames.get(0)?.id ?? id, url});
     if (frameId !== 0 || before === id) return;
-
+    if (this.#dead.delete(tab)) this.#events.revived(tab);
     if (before) this.#events.replaced(tab, before, id);
     for (const [document, script] of this.#scripts) {
       if (script.tab === tab && document !== id) this.#look(document, 'replaced', 0);

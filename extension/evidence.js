@@ -22,7 +22,9 @@ import {MAX_REQUESTS, MAX_URL} from './limits.js';
 export function withoutQuery(text) {
   try {
     const {origin, protocol, pathname} = new URL(text);
-    return ((origin === 'null' ? protocol : origin) + pathname).slice(0, MAX_URL);
+    // The path of a data: or blob: address is content, or names it.
+    if (!/^(https?|wss?|ftp):$/.test(protocol)) return protocol + (origin === 'null' ? '' : origin);
+    return (origin + pathname).slice(0, MAX_URL);
   } catch {
     return '';
   }

@@ -61,6 +61,7 @@ import {refuse} from './refusal.js';
  * @property {(tab: number) => boolean} visible to the lease
  * @property {(tab: number) => boolean} owns made under the lease
  * @property {(url: string) => boolean} allowed by the lease's origins
+ * @property {(tab: number) => boolean} dead its renderer has crashed, and nothing has come since
  * @property {(tab: number) => string} url of its main document
  * @property {(tab: number, frame: number) => string} document now in the frame, '' if not known
  * @property {(action: string) => boolean} room to record one more action
@@ -94,6 +95,7 @@ const SYSTEM = new Map(SYSTEM_COMMANDS);
 
 /** What would blind the fence, or reach beyond a tab, whatever a policy allows. */
 const NEVER = new Set(['Page.crash', 'Page.disable', 'Inspector.disable']);
+const REVIVES = new Set(['Page.navigate', 'Page.reload', 'tab_activate']);
 const TARGET_ALLOWED = new Set(['Target.getTargetInfo', 'Target.setAutoAttach']);
 
 /**
@@ -118,6 +120,10 @@ function decideTab(state, order, view) {
   const leaving = order.method === 'Page.navigate' || order.kind === 'tab_activate';
   if (!leaving && !view.allowed(view.url(order.tab))) {
     return no('policy', 'the page in this tab is not within the binding’s origins', 'navigate back to one that is');
+  }
+  if (view.dead(order.tab) && !REVIVES.has(order.method || order.kind)) {
+    // Such a command would never be answered.
+    return no('unavailable', 'the page in this tab has crashed', 'navigate or reload it');
   }
   if (order.document && view.document(order.tab, order.frame) !== order.document) {
     return no('document_changed', 'another document is in this tab now', 'observe the page again');

@@ -38,6 +38,8 @@ export const FIRST_DOCUMENT_MS = 3_000;
 export const CRASH_MS = 5_000;
 /** Reports that change within this time go out together. */
 export const REPORT_MS = 25;
+/** An action that has not come to rest is told of this often, at most. */
+export const UNDER_WAY_MS = 200;
 /** How often, at most, what a restart of the worker must not lose is stored. */
 export const STORE_MS = 500;
 /** The watch window where neither grant nor fence names one. */

@@ -69,6 +69,12 @@ export class Sessions {
     }
   }
 
+  /** A crashed renderer has refused the set-up, or forgotten it. @param {number} tab */
+  revived(tab) {
+    const session = this.#sessions.get(tab);
+    if (session?.attached) this.#setUp(session);
+  }
+
   /** @param {number} tab */
   attached(tab) {
     return this.#sessions.get(tab)?.attached ?? false;
@@ -278,8 +284,6 @@ export class Sessions {
     } finally {
       clearTimeout(timer);
     }
-    session.attached = true;
-    this.#setUp(session);
   }
 
   /** @param {Session} session */
@@ -298,6 +302,9 @@ export class Sessions {
       await this.#browser.detach(tab);
       throw new Error('the tab was let go meanwhile');
     }
+    // In the turn of the check: whoever lets go of all tabs from here on sees this one.
+    session.attached = true;
+    this.#setUp(session);
   }
 
   /** What the evidence rests on. The agent's own command follows without waiting for it. @param {Session} session */
@@ -330,6 +337,9 @@ export class Sessions {
 
   /** @param {Session} session */
   #crashed(session) {
+    // Attaching to a tab that is dead already says so once more; what may revive it is
+    // under way.
+    if (this.#documents.dead(session.tab)) return;
     const open = [...session.open.values()];
     session.open.clear();
     session.keys.clear();

@@ -17,7 +17,7 @@ const order = (over = {}) => ({
   action: 'A', seq: 1, effect: true, script: false, ...LATER, ...over,
 });
 const view = (over = {}) => ({
-  visible: (tab) => tab === 1, owns: () => false, allowed: (url) => url.startsWith('https://shop.test/') || url === 'about:blank',
+  visible: (tab) => tab === 1, owns: () => false, dead: () => false, allowed: (url) => url.startsWith('https://shop.test/') || url === 'about:blank',
   url: () => 'https://shop.test/', document: () => 'D1', room: () => true, ...over,
 });
 
@@ -36,6 +36,7 @@ const REASONS = [
   ['limit', 'no room to record it', {view: {room: () => false}}],
   ['not_found', 'a tab of somebody else', {view: {visible: () => false}}],
   ['policy', 'a page out of the origins', {view: {url: () => 'https://other.test/'}}],
+  ['unavailable', 'a renderer that has crashed', {view: {dead: () => true}}],
   ['document_changed', 'another document', {view: {document: () => 'D2'}}],
 ];
 

@@ -13,7 +13,7 @@ function join(chunks) {
   let whole;
   for (const chunk of chunks) {
     assert.equal(whole, undefined);
-    assert.ok(JSON.stringify(chunk).length < 1 << 20, 'a chunk fits one native message');
+    assert.ok(chunk.data.length + 200 < 1 << 20, 'a chunk fits one native message');
     whole = joiner.push(chunk);
   }
   return whole;
@@ -21,9 +21,9 @@ function join(chunks) {
 
 test('what is cut is joined again, from one byte to 5 MB, beyond ASCII too', () => {
   for (const size of SIZES) {
-    for (const unit of ['x', 'é', '漢', '𝄞']) {
+    for (const unit of size > CHUNK_BYTES + 1 ? ['漢'] : ['x', 'é', '漢', '𝄞']) {
       const value = {s: unit.repeat(Math.ceil(size / new TextEncoder().encode(unit).length))};
-      assert.deepEqual(join(split(encode(value), 3)), value, `${size} of ${unit}`);
+      assert.ok(join(split(encode(value), 3)).s === value.s, `${size} of ${unit}`);
     }
   }
 });
@@ -82,15 +82,15 @@ test('both ways through a link: one native message if it fits, else chunks', () 
     assert.equal(one.link.answer(port, {t: 'cmd.result', seq: 1, ok: true, dispatched: true, result}), true);
     if (size > CHUNK_BYTES * 2) {
       assert.ok(port.heard.length > 1);
-      assert.equal(join(port.heard).result, result);
+      assert.ok(join(port.heard).result === result);
     } else {
-      assert.equal(port.heard[0].result, result);
+      assert.ok(port.heard[0].result === result);
     }
 
     one.seen.length = 0;
     for (const chunk of split(encode({t: 'ui', nonce: 'n1', status: {text: result}}), size)) port.say(chunk);
     assert.equal(one.seen.length, 1);
-    assert.equal(one.seen[0][1].status.text, result);
+    assert.ok(one.seen[0][1].status.text === result);
   }
 });
 

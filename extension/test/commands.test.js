@@ -1,0 +1,324 @@
+// The host's commands, the grants they need, and where tabs begin and end for a lease.
+
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import {rig, settle, until} from './rig.js';
+
+const MOUSE = 'Input.dispatchMouseEvent';
+const cdpError = (code, message) => () => Promise.reject(new Error(JSON.stringify({code, message})));
+
+test('an attached tab’s command is dispatched in the turn in which it comes', async () => {
+  const it = await (await rig()).granted();
+  it.fake.did.length = 0;
+  it.cmd({params: {expression: '1'}});
+  assert.deepEqual(it.fake.did, [['send', 1, 'Runtime.evaluate', {expression: '1'}]]);
+  await settle();
+  const {observed, dispatched, result} = it.port.last('cmd.result');
+  assert.deepEqual([observed, dispatched, result], [{tab: 1, document: 'D1'}, true, {}]);
+});
+
+test('commands that come while a tab is being attached keep their order, behind the set-up', async () => {
+  const it = await rig();
+  it.up();
+  it.grant(2);
+  for (const expression of ['1', '2', '3']) it.cmd({params: {expression}});
+  await settle();
+  assert.deepEqual(it.fake.did[0], ['attach', 1]);
+  assert.deepEqual(it.fake.did.filter((d) => d[0] === 'attach').length, 1);
+  const methods = it.fake.did.slice(1).map((d) => d[2]);
+  assert.ok(methods.indexOf('Page.enable') < methods.indexOf('Runtime.evaluate'));
+  assert.deepEqual(it.fake.sent('Runtime.evaluate').map((d) => d[3].expression), ['1', '2', '3']);
+});
+
+test('a fence while a tab is being attached: nothing of the queue is dispatched', async () => {
+  const it = await rig();
+  it.up();
+  it.grant(2);
+  let attached;
+  it.fake.browser.attach = () => new Promise((resolve) => (attached = resolve));
+  const n = it.cmd({});
+  it.fence(3);
+  attached();
+  await settle();
+  await settle();
+  assert.equal(it.fake.sent('Runtime.evaluate').length, 0);
+  assert.deepEqual([it.result(n).dispatched, it.result(n).error.code], [false, 'fenced']);
+  assert.deepEqual(it.fake.did.at(-1), ['detach', 1]);
+});
+
+test('a tab that cannot be attached: not dispatched, and why', async () => {
+  const it = await rig();
+  it.up();
+  it.grant(2);
+  it.fake.attachErrors.push('Cannot access a chrome:// URL');
+  const n = it.cmd({});
+  await settle();
+  assert.deepEqual([it.result(n).dispatched, it.result(n).error.code], [false, 'policy']);
+  it.fake.attachErrors.push('Another debugger is already attached to the tab with id: 1.');
+  const again = it.cmd({});
+  await settle();
+  assert.equal(it.result(again).ok, true, 'left by a former life: detached and attached anew');
+});
+
+test('a new tab’s own page is made empty before it is attached', async () => {
+  const it = await rig({tabs: [[1, 'D1', 'chrome://newtab/']]});
+  it.up();
+  it.grant(2);
+  it.cmd({method: 'Page.navigate', params: {url: 'https://shop.test/'}, expect: {}});
+  await settle();
+  assert.deepEqual(it.fake.did.slice(0, 2), [['blank', 1], ['attach', 1]]);
+});
+
+test('errors say what the browser said, and whether it was dispatched', async () => {
+  const it = await (await rig()).granted();
+  for (const [answer, code, message, cdp] of [
+    [cdpError(-32601, "'X.y' wasn't found"), 'invalid', "'X.y' wasn't found", -32601],
+    [cdpError(-32000, 'Inspected target navigated or closed'), 'unavailable', 'Inspected target navigated or closed', -32000],
+    [() => Promise.reject(new Error('Detached while handling command.')), 'unavailable', 'Detached while handling command.', undefined],
+  ]) {
+    it.fake.answers['DOM.focus'] = answer;
+    const n = it.cmd({method: 'DOM.focus'});
+    await settle();
+    const {ok, dispatched, error} = it.result(n);
+    assert.deepEqual([ok, dispatched, error.code, error.message, error.detail?.cdp_code], [false, true, code, message, cdp]);
+  }
+});
+
+test('an error that proves nothing leaves the action open', async () => {
+  const it = await (await rig()).granted();
+  it.fake.answers['DOM.focus'] = () => Promise.reject(new Error('Detached while handling command.'));
+  it.cmd({method: 'DOM.focus', effect: true});
+  await settle();
+  assert.deepEqual([it.report('A1').open, it.report('A1').how], [1, 'open']);
+});
+
+test('what is late, of another tab or of another document is not dispatched', async () => {
+  const it = await (await rig({tabs: [[1, 'D1'], [2, 'D2', 'chrome://settings/']]})).granted();
+  it.fake.did.length = 0;
+  for (const [fields, code] of [
+    [{left_ms: 0}, 'deadline'],
+    [{expect: {tab: 2}}, 'not_found'],
+    [{expect: {tab: 77}}, 'not_found'],
+    [{expect: {tab: 1, document: 'D0'}}, 'document_changed'],
+    [{epoch: 1}, 'fenced'],
+    [{epoch: 3}, 'fenced'],
+    [{epoch: 2 ** 53 - 1}, 'fenced'],
+  ]) {
+    const n = it.cmd(fields);
+    assert.deepEqual([it.result(n)?.dispatched, it.result(n)?.error.code], [false, code], JSON.stringify(fields));
+  }
+  assert.deepEqual(it.fake.did, []);
+});
+
+test('a barrier counts in its document, and a document’s own navigation in its place', async () => {
+  const it = await (await rig()).granted();
+  it.fake.emit('debuggerEvent', 1, '', 'Page.frameNavigated', {frame: {id: 'F1'}});
+  await it.click();
+  it.cmd({kind: 'barrier', method: ''});
+  await settle();
+  assert.deepEqual(it.port.last('cmd.result').result, {how_rule: 'barrier_in_document'});
+  assert.equal(it.report('A1').how_rule, 'barrier_in_document');
+
+  await it.click({action: 'A2'});
+  it.fake.emit('debuggerEvent', 1, '', 'Page.frameRequestedNavigation', {frameId: 'F1', disposition: 'currentTab'});
+  it.fake.commit(1, 'D2');
+  it.cmd({kind: 'barrier', method: '', action: 'A2'});
+  await settle();
+  const {ok, observed, result} = it.port.last('cmd.result');
+  assert.deepEqual([ok, observed, result], [true, {tab: 1, document: 'D2'}, {how_rule: 'navigated_by_document'}]);
+  assert.deepEqual([it.report('A2').how, it.report('A2').how_rule], ['barrier', 'navigated_by_document']);
+});
+
+test('a replaced document proves nothing if its input was open, or the navigation was not its own', async () => {
+  for (const [name, how] of [
+    ['asked by nobody', async (it) => void (await it.click())],
+    ['asked by a subframe', async (it) => {
+      await it.click();
+      it.fake.emit('debuggerEvent', 1, '', 'Page.frameRequestedNavigation', {frameId: 'F2', disposition: 'currentTab'});
+    }],
+    ['asked for another tab', async (it) => {
+      await it.click();
+      it.fake.emit('debuggerEvent', 1, '', 'Page.frameRequestedNavigation', {frameId: 'F1', disposition: 'newTab'});
+    }],
+    ['asked before the input', async (it) => {
+      it.fake.emit('debuggerEvent', 1, '', 'Page.frameRequestedNavigation', {frameId: 'F1', disposition: 'currentTab'});
+      await it.click();
+    }],
+    ['input not acknowledged', async (it) => {
+      it.fake.answers[MOUSE] = () => new Promise(() => {});
+      await it.click();
+      it.fake.emit('debuggerEvent', 1, '', 'Page.frameRequestedNavigation', {frameId: 'F1', disposition: 'currentTab'});
+    }],
+  ]) {
+    const it = await (await rig()).granted();
+    it.fake.emit('debuggerEvent', 1, '', 'Page.frameNavigated', {frame: {id: 'F1'}});
+    await how(it);
+    it.fake.commit(1, 'D2');
+    assert.equal(it.report('A1').how, 'lost', name);
+    const n = it.cmd({kind: 'barrier', method: ''});
+    await settle();
+    assert.deepEqual([it.result(n)?.ok, it.result(n)?.error.code], [false, 'document_changed'], name);
+  }
+});
+
+test('a barrier that fails because its document went is judged after the commit is known', async () => {
+  const it = await (await rig()).granted();
+  it.fake.emit('debuggerEvent', 1, '', 'Page.frameNavigated', {frame: {id: 'F1'}});
+  await it.click();
+  it.fake.emit('debuggerEvent', 1, '', 'Page.frameRequestedNavigation', {frameId: 'F1', disposition: 'currentTab'});
+  it.fake.barrier = () => Promise.reject(new Error('Frame with ID 0 was removed.'));
+  const n = it.cmd({kind: 'barrier', method: ''});
+  await settle();
+  assert.equal(it.result(n), undefined);
+  it.fake.commit(1, 'D2');
+  await until('answer', () => it.result(n));
+  assert.deepEqual([it.result(n).ok, it.result(n).result.how_rule], [true, 'navigated_by_document']);
+});
+
+test('a crashed tab takes only what revives it', async () => {
+  const it = await (await rig()).granted();
+  it.fake.emit('debuggerEvent', 1, '', 'Inspector.targetCrashed', {});
+  const n = it.cmd({expect: {tab: 1}});
+  assert.deepEqual([it.result(n).dispatched, it.result(n).error.code], [false, 'unavailable']);
+  it.fake.did.length = 0;
+  it.cmd({method: 'Page.navigate', params: {url: 'https://shop.test/'}, expect: {tab: 1}});
+  it.fake.emit('debuggerEvent', 1, '', 'Inspector.targetCrashed', {});
+  await settle();
+  assert.equal(it.port.last('cmd.result').ok, true);
+  it.fake.commit(1, 'D2');
+  assert.ok(it.fake.sent('Page.enable').length === 1, 'the set-up is sent again');
+  it.cmd({expect: {tab: 1, document: 'D2'}});
+  await settle();
+  assert.equal(it.port.last('cmd.result').ok, true);
+});
+
+test('tabs: lent at the grant, owned if made or opened under it, and nothing else', async () => {
+  const it = await rig({tabs: [[1, 'D1'], [2, 'D2', 'https://other.test/'], [3, 'D3', 'about:blank']]});
+  it.up();
+  it.grant(2, {origins: ['https://shop.test']});
+  const list = async () => {
+    const n = it.cmd({kind: 'tabs', method: '', expect: {}});
+    await settle();
+    return it.result(n).result.tabs.map(({tab, owned, allowed}) => [tab, owned, allowed]);
+  };
+  assert.deepEqual(await list(), [[1, false, true], [3, false, true]]);
+  it.fake.emit('tabCreated', {id: 4, url: 'https://shop.test/pop', openerTabId: 1, windowId: 1});
+  it.fake.emit('tabCreated', {id: 5, url: 'https://shop.test/mine', windowId: 1});
+  it.fake.emit('tabCreated', {id: 6, url: 'https://shop.test/pop', openerTabId: 2, windowId: 1});
+  assert.deepEqual(await list(), [[1, false, true], [3, false, true], [4, true, true]]);
+
+  const n = it.cmd({kind: 'tab_create', method: '', expect: {}, params: {url: 'https://shop.test/new'}, effect: true});
+  await until('created', () => it.result(n));
+  const made = it.result(n).observed.tab;
+  assert.ok(made && it.result(n).observed.document);
+  assert.deepEqual((await list()).at(-1), [made, true, true]);
+  assert.equal(it.result(it.cmd({kind: 'tab_close', method: '', expect: {tab: 1}, effect: true})).error.code, 'policy');
+  it.cmd({kind: 'tab_close', method: '', expect: {tab: made}, effect: true});
+  await settle();
+  assert.deepEqual(it.fake.did.at(-1), ['close', made]);
+
+  it.fake.commit(1, 'D9', 'https://other.test/in');
+  assert.equal(it.result(it.cmd({expect: {tab: 1}})).error.code, 'policy', 'a redirect out of the origins');
+  assert.deepEqual((await list())[0], [1, false, false]);
+
+  it.fence(3);
+  it.grant(4, {origins: ['https://shop.test']});
+  const m = it.cmd({kind: 'tabs', method: '', expect: {}, epoch: 4});
+  await settle();
+  assert.ok(it.result(m).result.tabs.every((tab) => !tab.owned), 'nothing is inherited');
+});
+
+test('a lease without a tab is told so', async () => {
+  const it = await rig({tabs: [[1, 'D1', 'chrome://settings/']]});
+  it.up();
+  it.grant(2);
+  const n = it.cmd({kind: 'document', method: '', expect: {}});
+  assert.deepEqual([it.result(n).dispatched, it.result(n).error.code], [false, 'not_found']);
+});
+
+test('a grant lives from when it was asked for, on either clock', async () => {
+  for (const [name, wait] of [
+    ['both', (fake) => fake.pass(15_000)],
+    ['monotonic only', (fake) => (fake.mono += 15_000)],
+    ['wall only', (fake) => (fake.wall += 15_000)],
+  ]) {
+    const it = await (await rig()).granted();
+    wait(it.fake);
+    const n = it.cmd({});
+    assert.deepEqual([it.result(n).dispatched, it.result(n).error.code], [false, 'unavailable'], name);
+    it.grant(2);
+    it.cmd({});
+    await settle();
+    assert.equal(it.port.last('cmd.result').ok, true, `${name}: a fresh grant opens it again`);
+    assert.equal(it.port.of('granted').length, 1, 'a renewal is no news');
+  }
+});
+
+test('a grant that was stuck on its way gains no life', async () => {
+  const it = await rig();
+  it.up();
+  it.daemon('poke');
+  const {ask} = it.port.last('pull');
+  it.fake.pass(14_999);
+  it.daemon('grant', {ask, epoch: 2, lease: 'L', ttl_ms: 15_000, origins: [], watch_ms: 1});
+  assert.ok(it.dock.gate.grant);
+  it.fake.pass(1);
+  assert.equal(it.result(it.cmd({})).error.code, 'unavailable');
+
+  it.daemon('poke');
+  const late = it.port.last('pull').ask;
+  it.fake.pass(15_000);
+  it.daemon('grant', {ask: late, epoch: 3, lease: 'L', ttl_ms: 15_000, origins: [], watch_ms: 1});
+  assert.equal(it.port.of('granted').length, 1);
+});
+
+test('a grant that nobody asked for, twice, or of a former link, is dropped; epoch 0 closes', async () => {
+  const it = await rig();
+  it.up();
+  const grant = {epoch: 2, lease: 'L', ttl_ms: 15_000, origins: [], watch_ms: 1};
+  it.daemon('grant', {ask: 1, ...grant});
+  assert.equal(it.dock.gate.grant, null);
+  it.daemon('poke');
+  const {ask} = it.port.last('pull');
+  it.port.say({t: 'link', up: false});
+  it.up('n2', 1);
+  it.daemon('grant', {ask, ...grant});
+  assert.equal(it.dock.gate.grant, null);
+  it.daemon('poke');
+  const again = it.port.last('pull').ask;
+  it.daemon('grant', {ask: again, ...grant});
+  assert.equal(it.dock.gate.grant.epoch, 2);
+  it.fence(3);
+  it.daemon('grant', {ask: again, ...grant, epoch: 3});
+  assert.equal(it.dock.gate.grant, null, 'one ask, one grant');
+  it.grant(3);
+  it.daemon('poke');
+  it.daemon('grant', {ask: it.port.last('pull').ask, ...grant, epoch: 0});
+  assert.equal(it.dock.gate.grant, null);
+});
+
+test('a grant while a drain runs ends it, lets go of every tab and calls what was open lost', async () => {
+  const it = await (await rig()).granted();
+  it.fake.answers[MOUSE] = () => new Promise(() => {});
+  await it.click();
+  it.fence(3);
+  assert.ok(it.dock.drain.running);
+  it.grant(4);
+  await settle();
+  assert.equal(it.report('A1').how, 'lost');
+  assert.deepEqual(it.fake.did.at(-1), ['detach', 1]);
+  assert.equal(it.port.of('drained').some((d) => d.epoch === 3), false);
+});
+
+test('a clean stop: every tab is attached, and only dialogs of beforeunload are accepted', async () => {
+  const it = await rig({tabs: [[1, 'D1'], [2, 'D2']]});
+  it.up('n1', 4);
+  it.fake.emit('debuggerEvent', 1, '', 'Page.javascriptDialogOpening', {type: 'beforeunload'});
+  it.daemon('stop.prepare');
+  await settle();
+  assert.ok(it.port.last('stop.ready'));
+  it.fake.emit('debuggerEvent', 1, '', 'Page.javascriptDialogOpening', {type: 'alert'});
+  assert.equal(it.fake.sent('Page.handleJavaScriptDialog').length, 0);
+  it.fake.emit('debuggerEvent', 2, '', 'Page.javascriptDialogOpening', {type: 'beforeunload'});
+  assert.deepEqual(it.fake.sent('Page.handleJavaScriptDialog').map((d) => [d[1], d[3]]), [[2, {accept: true}]]);
+});

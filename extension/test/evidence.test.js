@@ -1,0 +1,208 @@
+// Which request belongs to which action, and what is kept of it.
+
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import {withoutQuery} from '../evidence.js';
+import {Ledger} from '../ledger.js';
+import {MAX_ACTIONS, MAX_EVIDENCE} from '../limits.js';
+import {rig, settle, until} from './rig.js';
+
+let ids = 0;
+async function clicked() {
+  const it = await (await rig()).granted();
+  await it.click();
+  it.begin = (fields = {}) => {
+    const requestId = String(++ids);
+    it.fake.emit('request', {
+      requestId, method: 'POST', url: 'https://shop.test/save?token=secret#x', type: 'xmlhttprequest', tabId: 1, frameId: 0,
+      documentId: 'D1', timeStamp: it.fake.wall, ...fields,
+    });
+    return requestId;
+  };
+  it.end = (event, requestId, fields = {}) => it.fake.emit(event, {requestId, timeStamp: it.fake.wall, ...fields});
+  it.requests = (action = 'A1') => it.report(action).requests;
+  return it;
+}
+
+test('by document: begun, answered, and nothing of the query', async () => {
+  const it = await clicked();
+  const id = it.begin();
+  assert.deepEqual(it.requests(), [
+    {id, method: 'POST', url: 'https://shop.test/save', type: 'xmlhttprequest', state: 'in_flight', status: 0, error: '',
+      rule: 'document', after_fence: false, began_ms: it.fake.wall, ended_ms: 0},
+  ]);
+  it.fake.pass(30);
+  it.end('response', id, {statusCode: 201});
+  assert.deepEqual([it.requests()[0].state, it.requests()[0].status, it.requests()[0].ended_ms], ['answered', 201, it.fake.wall]);
+  it.end('requestError', id, {error: 'net::ERR_ABORTED'});
+  assert.equal(it.requests()[0].state, 'answered', 'what was answered stays so');
+});
+
+test('a failure is told in Chromium’s words', async () => {
+  const it = await clicked();
+  it.end('requestError', it.begin(), {error: 'net::ERR_ABORTED'});
+  assert.deepEqual([it.requests()[0].state, it.requests()[0].error], ['failed', 'net::ERR_ABORTED']);
+});
+
+test('a redirect answers the one and begins another', async () => {
+  const it = await clicked();
+  for (const [code, method] of [[303, 'GET'], [307, 'POST']]) {
+    const id = it.begin();
+    it.end('redirect', id, {statusCode: code, redirectUrl: 'https://shop.test/done?x', type: 'xmlhttprequest'});
+    it.begin({requestId: id, method: 'GET', url: 'https://shop.test/done'});
+    const [first, second] = it.requests().slice(-2);
+    assert.deepEqual([first.state, first.status], ['answered', code]);
+    assert.deepEqual([second.method, second.url, second.state], [method, 'https://shop.test/done', 'in_flight']);
+    it.end('response', id, {statusCode: 200});
+    assert.equal(it.requests().at(-1).status, 200);
+  }
+});
+
+test('by navigation: same tab, between the effect and the next commit, or a tab opened from there', async () => {
+  const it = await clicked();
+  const form = {documentId: undefined, type: 'main_frame'};
+  it.begin(form);
+  assert.equal(it.requests().at(-1).rule, 'navigation');
+  it.begin({...form, tabId: 9});
+  assert.equal(it.requests().length, 1, 'a tab that has nothing to do with it');
+  it.fake.emit('navigationTarget', {sourceTabId: 1, tabId: 9});
+  it.begin({...form, tabId: 9});
+  assert.equal(it.requests().length, 2);
+  it.begin({...form, type: 'sub_frame', parentDocumentId: 'D1', frameId: 5});
+  assert.equal(it.requests().length, 3);
+  it.fake.commit(1, 'D2');
+  it.begin(form);
+  assert.equal(it.requests().length, 3, 'after the commit it is the new document’s');
+  it.begin({documentId: 'D1', tabId: -1});
+  assert.deepEqual(it.requests().at(-1).rule, 'document', 'the old document’s late request is still its own');
+});
+
+test('by worker: no tab, the page’s origin, and said to be weak', async () => {
+  const it = await clicked();
+  const worker = {documentId: undefined, tabId: -1, type: 'xmlhttprequest'};
+  it.begin({...worker, initiator: 'https://other.test'});
+  it.begin({...worker, initiator: undefined});
+  assert.equal(it.requests().length, 0);
+  it.begin({...worker, initiator: 'https://shop.test'});
+  assert.equal(it.requests()[0].rule, 'worker_origin');
+});
+
+test('a frame’s request belongs to the page that holds it', async () => {
+  const it = await clicked();
+  it.fake.emit('committed', {tabId: 1, frameId: 4, documentId: 'F4', url: 'https://pay.test/', documentLifecycle: 'active'});
+  it.begin({documentId: 'F4', frameId: 4});
+  assert.equal(it.requests()[0].rule, 'document');
+});
+
+test('the latest action before the request has it; one begun before the effect is nobody’s', async () => {
+  const it = await clicked();
+  it.begin({timeStamp: it.fake.wall - 500});
+  assert.equal(it.requests().length, 0);
+  it.fake.pass(100);
+  await it.click({action: 'A2'});
+  it.begin();
+  it.begin({timeStamp: it.fake.wall - 50});
+  assert.deepEqual([it.requests('A1').length, it.requests('A2').length], [1, 1]);
+});
+
+test('the watch ends after the window, which begins when the work came to rest', async () => {
+  const it = await clicked();
+  it.fake.pass(60_000);
+  it.begin();
+  assert.equal(it.requests().length, 1, 'not at rest: watched');
+  it.cmd({kind: 'barrier', method: '', left_ms: 1000});
+  it.grant(2);
+  it.cmd({kind: 'barrier', method: ''});
+  await settle();
+  it.fake.pass(5_000);
+  it.begin();
+  assert.equal(it.requests().length, 2);
+  it.fake.pass(1);
+  it.begin();
+  assert.equal(it.requests().length, 2);
+});
+
+test('after the fence the watch goes on, and says so', async () => {
+  const it = await clicked();
+  it.fence(3);
+  await until('drained', () => it.port.last('drained')?.epoch === 3);
+  it.fake.pass(10);
+  it.begin();
+  it.begin({timeStamp: it.fake.wall - 10.5});
+  assert.deepEqual(it.requests().map((r) => r.after_fence), [true, false]);
+  await until('report', () => it.port.last('report')?.action.requests.length === 2);
+});
+
+test('a running download is listed until it has ended', async () => {
+  const it = await clicked();
+  const item = {id: 7, url: 'https://cdn.test/a.zip?sig=1', referrer: 'https://shop.test/', state: 'in_progress', startTime: new Date(it.fake.wall).toISOString()};
+  it.fake.emit('downloadCreated', item);
+  assert.deepEqual(it.report('A1').downloads, ['https://cdn.test/a.zip']);
+  it.fake.emit('downloadChanged', {id: 7, state: {current: 'complete'}});
+  assert.deepEqual(it.report('A1').downloads, []);
+});
+
+test('an address is kept without query, fragment and credentials', () => {
+  assert.equal(withoutQuery('https://u:p@shop.test:8443/a/b?c=d#e'), 'https://shop.test:8443/a/b');
+  assert.equal(withoutQuery('nonsense'), '');
+  assert.equal(withoutQuery('data:text/plain,secret'), 'data:', 'what a data address holds is content');
+  assert.equal(withoutQuery('blob:https://shop.test/1-2'), 'blob:https://shop.test');
+  assert.equal(withoutQuery(`https://shop.test/${'x'.repeat(5000)}`).length, 2048);
+});
+
+const order = (action, over = {}) => ({action, epoch: 2, tab: 1, kind: 'cdp', method: 'DOM.focus', script: false, effect: true, params: {}, ...over});
+
+test('the ledger refuses more than it can keep, and never lets go of what is not forgotten', () => {
+  const ledger = new Ledger(() => 1, () => {});
+  for (let i = 0; i < MAX_ACTIONS; i++) ledger.dispatched(order(`A${i}`), 'D', 1);
+  assert.equal(ledger.room('more'), false);
+  assert.equal(ledger.room('A0'), true);
+  assert.equal(ledger.reports().length, MAX_ACTIONS);
+  ledger.forget(['A3']);
+  assert.equal(ledger.room('more'), true);
+  assert.equal(ledger.get('A0').action, 'A0');
+});
+
+test('requests beyond the bound are counted, and one that can change something displaces one that cannot', () => {
+  const ledger = new Ledger(() => 1, () => {});
+  const entry = ledger.dispatched(order('A'), 'D', 1);
+  const request = (id, method, state) => ({id, method, state, url: '', type: '', status: 0, error: '', rule: 'document', after_fence: false, began_ms: 1, ended_ms: 0});
+  for (let i = 0; i < MAX_EVIDENCE; i++) ledger.request(entry, request(`g${i}`, 'GET', i === 0 ? 'in_flight' : 'answered'));
+  ledger.request(entry, request('more', 'GET', 'in_flight'));
+  ledger.request(entry, request('post', 'POST', 'in_flight'));
+  const [report] = ledger.reports();
+  assert.equal(report.requests.length, MAX_EVIDENCE);
+  assert.equal(report.more, 2);
+  assert.ok(report.requests.some((r) => r.id === 'post') && report.requests.some((r) => r.id === 'g0'));
+  assert.ok(!report.requests.some((r) => r.id === 'more' || r.id === 'g1'));
+});
+
+test('each change has a rev of its own, and nothing that is at rest is called open again without an effect', () => {
+  const revs = [];
+  const ledger = new Ledger(() => 1, (entry) => revs.push(entry.rev));
+  const one = order('A', {method: 'Input.insertText'});
+  ledger.dispatched(one, 'D', 1);
+  ledger.settled(one, 'answered');
+  ledger.barrier('D', ledger.tick());
+  ledger.barrier('D', ledger.tick());
+  ledger.settled(one, 'answered');
+  ledger.lost(3);
+  assert.deepEqual(revs, [1, 2, 3]);
+  assert.equal(ledger.get('A').how, 'barrier');
+  ledger.dispatched(one, 'D', 1);
+  assert.equal(ledger.get('A').how, 'open');
+  ledger.barrier('D', ledger.tick() - 1);
+  assert.equal(ledger.get('A').how, 'open', 'a barrier that was sent before the effect says nothing of it');
+});
+
+test('a navigation under way is not at rest because its old document is', () => {
+  const ledger = new Ledger(() => 1, () => {});
+  const go = order('A', {method: 'Page.navigate'});
+  ledger.dispatched(go, 'D', 1);
+  assert.equal(ledger.busy('D', true), true);
+  ledger.barrier('D', ledger.tick());
+  ledger.replaced(1, 'D');
+  assert.equal(ledger.get('A').how, 'open');
+  ledger.settled(go, 'answered');
+  assert.deepEqual([ledger.get('A').how, ledger.get('A').howRule], ['barrier', 'answered']);
+});
