@@ -132,13 +132,10 @@ function closeStop() {
 function askStop(tabs) {
   stopTabs = tabs;
   el('stop-panel').hidden = false;
-  const sharing = tabs.some((tab) => tab.shares);
-  put(
-    'stop-title',
-    tabs.length === 0
-      ? 'No tab holds an agent’s work, so there is no page to end.'
-      : `These tabs’ pages will end${sharing ? ', also those that share a process with them' : ''}:`,
-  );
+  const sharing = tabs.some((tab) => tab.shares) ? ', also those that share a process with them' : '';
+  const mine = last?.status?.authority?.holder?.kind === 'human';
+  const title = `${mine ? 'These' : 'You take over, and these'} tabs’ pages end${sharing}:`;
+  put('stop-title', tabs.length ? title : 'No tab holds an agent’s work, so there is no page to end.');
   list('stop-list', tabs.map((tab) => ({text: tab.title || tab.url || `Tab ${tab.tab}`, small: tab.shares ? `${tab.url} (shares the process)` : tab.url})));
   const confirm = /** @type {HTMLButtonElement} */ (el('stop-page-confirm'));
   confirm.disabled = tabs.length === 0;

@@ -36,6 +36,7 @@ import {isNewTab} from './tabs.js';
  */
 
 const ALREADY = /already attached/i;
+const NOT_OURS = /not attached/i;
 const FORBIDDEN = /cannot (access|attach)|blocked|not allowed|restricted/i;
 const ONE_DAY = 86_400_000;
 
@@ -59,13 +60,23 @@ export class Sessions {
     this.#events = events;
   }
 
-  /** Takes up the sessions that a former life of the worker has left, so that the drain ends them. */
+  /**
+   * Takes up the sessions that a former life of the worker has left, so that the drain
+   * ends them. Chromium does not say whose a session is; a tab that is another's
+   * answers that we are not attached.
+   */
   async adopt() {
+    if (this.#gate.epoch === 0) return;
     for (const {attached, tabId} of await this.#browser.debugTargets()) {
       if (!attached || !tabId || this.#sessions.has(tabId)) continue;
       const session = this.#make(tabId);
       session.attached = true;
-      this.#setUp(session);
+      this.#gate.dispatch(this.#order(tabId, 'Inspector.enable', {})).sent?.then(
+        () => this.#setUp(session),
+        (error) => {
+          if (NOT_OURS.test(String(error)) && this.#sessions.get(tabId) === session) this.#sessions.delete(tabId);
+        },
+      );
     }
   }
 
@@ -323,16 +334,24 @@ export class Sessions {
    * @returns {Promise<any>} never rejected: its answer decides nothing
    */
   #system(tab, method, params, dialog) {
-    const {refused, sent} = this.#gate.dispatch({
-      by: 'system', kind: 'cdp', epoch: this.#gate.epoch, port: null, tab, frame: 0, document: '', method, params,
-      monoMs: this.#browser.monoMs() + ONE_DAY, wallMs: this.#browser.wallMs() + ONE_DAY,
-      action: '', seq: 0, effect: false, script: false, dialog,
-    });
+    const {refused, sent} = this.#gate.dispatch(this.#order(tab, method, params, dialog));
     if (refused) {
       note(`${method} was refused`, refused.message);
       return Promise.resolve(undefined);
     }
     return sent.catch((error) => note(method, error));
+  }
+
+  /**
+   * @param {number} tab @param {string} method @param {Record<string, unknown>} params @param {string} [dialog]
+   * @returns {Order}
+   */
+  #order(tab, method, params, dialog) {
+    return {
+      by: 'system', kind: 'cdp', epoch: this.#gate.epoch, port: null, tab, frame: 0, document: '', method, params,
+      monoMs: this.#browser.monoMs() + ONE_DAY, wallMs: this.#browser.wallMs() + ONE_DAY,
+      action: '', seq: 0, effect: false, script: false, dialog,
+    };
   }
 
   /** @param {Session} session */

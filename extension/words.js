@@ -42,9 +42,10 @@ const rows = (list) => (Array.isArray(list) ? list : []);
 /** @param {number} ms */
 export function span(ms) {
   const s = Math.max(0, Math.ceil(ms / 1000));
-  if (s >= 3600) return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
-  if (s >= 60) return `${Math.floor(s / 60)} min ${String(s % 60).padStart(2, '0')} s`;
-  return `${s} s`;
+  // No-break spaces: a figure is not torn from its unit.
+  if (s >= 3600) return `${Math.floor(s / 3600)}\u00a0h ${Math.floor((s % 3600) / 60)}\u00a0min`;
+  if (s >= 60) return `${Math.floor(s / 60)}\u00a0min ${String(s % 60).padStart(2, '0')}\u00a0s`;
+  return `${s}\u00a0s`;
 }
 
 /** Where the time that is left stands now. @param {any} status @param {number} ageMs @returns {number | null} */
@@ -94,7 +95,7 @@ const EMPTY = {
 export function view(it, ageMs) {
   if (!it) return {...EMPTY, takeover: {label: 'Take over', enabled: false, from: false}};
   const slot = it.slot || 'SessionDock';
-  if (it.link === 'starting') return {...EMPTY, slot};
+  if (it.link === 'starting' && !it.hold) return {...EMPTY, slot};
   if (it.link === 'down') {
     return {
       ...EMPTY, ...alone(it), state: 'down', pill: 'Not connected', slot,
@@ -111,7 +112,7 @@ export function view(it, ageMs) {
   const {status} = it;
   if (!status) {
     return {
-      ...EMPTY, slot, pill: 'Connected', state: it.hold ? 'held' : 'starting',
+      ...EMPTY, slot, pill: it.link === 'up' ? 'Connected' : 'Connecting', state: it.hold ? 'held' : 'starting',
       authority: it.hold
         ? 'You have taken over. Nothing of the agent is sent from this browser.'
         : 'The daemon has not told this slot’s state yet.',
@@ -154,11 +155,11 @@ function connected(it, status, ageMs, slot) {
     stop: commands.length + documents.length > 0 || kind === 'agent',
     reasons: quarantine.length ? quarantine : why,
   };
-  if (status.offer?.available) out.offer = `An agent can be given this browser.${queue ? ` ${count(queue, 'agent')} waiting.` : ''}`;
-  else if (quarantine.length) out.offer = 'No agent gets this browser until this is settled:';
-  else if (!human && kind !== 'agent' && why.length) out.offer = 'No agent can be given this browser now:';
-  else out.reasons = [];
-  if (queue && out.offer && !status.offer?.available) out.offer += ` ${count(queue, 'agent')} waiting.`;
+  const waiting = queue ? `${count(queue, 'agent')} waiting. ` : '';
+  if (status.offer?.available) out.offer = `${waiting}An agent can be given this browser.`;
+  else if (quarantine.length) out.offer = `${waiting}No agent gets this browser until this is settled:`;
+  else if (!human && kind !== 'agent' && why.length) out.offer = `${waiting}No agent can be given this browser now:`;
+  else [out.offer, out.reasons] = [waiting.trim(), []];
 
   if (it.hold) {
     return {

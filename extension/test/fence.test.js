@@ -319,3 +319,20 @@ test('a restarted worker keeps its reports, and claims no more than it knows', a
   await until('drained', () => next.port.last('drained'));
   assert.equal(next.report('A1').how, 'barrier');
 });
+
+test('sessions of a former life are let go at the next drain; another’s are left alone', async () => {
+  const it = await rig({
+    tabs: [[1, 'D1'], [2, 'D2']],
+    before: (fake) => {
+      fake.local.mark = {epoch: 5, seq: 9, person: false};
+      fake.browser.debugTargets = async () => [{attached: true, tabId: 1}, {attached: true, tabId: 2}, {attached: false, tabId: 3}];
+      fake.answers['Inspector.enable'] = (tab) => (tab === 2 ? Promise.reject(new Error('Debugger is not attached to the tab with id: 2.')) : Promise.resolve({}));
+    },
+  });
+  await settle();
+  it.up('n1', 5);
+  it.fence(6);
+  await until('drained', () => it.port.last('drained'));
+  await settle();
+  assert.deepEqual(it.fake.did.filter((d) => d[0] === 'detach'), [['detach', 1]]);
+});

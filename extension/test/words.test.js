@@ -2,7 +2,12 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import {authorityNow, left, span, view} from '../words.js';
+import {authorityNow, left, span as exact, view as exactView} from '../words.js';
+
+/** No-break spaces are for the eye. */
+const plain = (value) => JSON.parse(JSON.stringify(value).replaceAll('\u00a0', ' '));
+const span = (ms) => plain(exact(ms));
+const view = (...args) => plain(exactView(...args));
 
 const status = (over = {}) => ({
   slot: 'shop', binding: 'shop-admin',
@@ -39,6 +44,11 @@ test('a pressed button reads as a hold until the daemon has answered, and offers
   const v = view(it({hold: {since_ms: 1, told: true}}), 0);
   assert.deepEqual([v.state, v.takeover.enabled, v.handback], ['held', false, null]);
   assert.match(v.authority, /Nothing of the agent is sent/);
+});
+
+test('a button pressed before there is a link has been pressed', () => {
+  const v = view(it({link: 'starting', status: null, hold: {since_ms: 1, told: false}}), 0);
+  assert.deepEqual([v.state, v.pill, v.takeover.enabled], ['held', 'Connecting', false]);
 });
 
 test('without the daemon nothing of it is shown, and Take over still works', () => {
