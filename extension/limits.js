@@ -16,7 +16,7 @@ export const MAX_URL = LIMITS.MaxURL;
 export const MAX_EPOCH = Number.MAX_SAFE_INTEGER;
 
 /** Actions kept until the daemon forgets them: more than a lease's lane by far. */
-export const MAX_ACTIONS = 1024;
+export const MAX_ACTIONS = 8192;
 /** Commands of one tab that wait for the debugger to be attached. */
 export const MAX_QUEUED = 256;
 /** Documents whose tab and main document are remembered after they were replaced. */

@@ -91,7 +91,7 @@ func (t *tx) dropReason(s *Slot, code, why string) {
 // only ever granted its own binding's slot (I9).
 func (t *tx) serve(name SlotName) {
 	s := t.seeSlot(name)
-	if s == nil || len(t.blocks(s, "")) > 0 {
+	if s == nil || s.Holder.Kind != "none" || len(t.blocks(s, "")) > 0 {
 		return
 	}
 	for _, id := range t.liveLeases(name) {

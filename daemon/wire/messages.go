@@ -175,9 +175,10 @@ type ActionReport struct {
 	Script     bool            `json:"script"` // the agent's own script ran in the main world
 	// How its document came to rest after its last effect, as in Document.How.
 	How string `json:"how" enum:"barrier,ended,lost,open"`
-	// HowRule says what a barrier rests on: barrier_in_document, or
-	// navigated_by_document (the last input was answered while the document was
-	// current, and the document itself asked for the navigation that replaced it).
+	// HowRule says what a barrier rests on: barrier_in_document, navigated_by_document
+	// (the last input was answered while the document was current, and the document
+	// itself asked for the navigation that replaced it), or answered (no input was
+	// among the commands, and each was answered without an error).
 	HowRule   string          `json:"how_rule,omitempty"`
 	Requests  []RequestReport `json:"requests"`
 	More      int             `json:"more"` // requests beyond MaxEvidence, counted only

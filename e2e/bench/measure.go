@@ -122,8 +122,18 @@ func (p *product) close(ctx context.Context) error {
 	if p.agent != nil && p.agent.Lease != nil {
 		errs = append(errs, p.agent.Release(ctx))
 	}
-	_, err := p.Control.Change(ctx, slot, client.Stop, wire.ChangeRequest{By: "bench", StopNow: true})
-	return errors.Join(append(errs, err, p.Stop())...)
+	return errors.Join(append(errs, p.stopSlot(ctx, true), p.Stop())...)
+}
+
+// stopSlot ends the slot's browser and waits until that is verified.
+func (p *product) stopSlot(ctx context.Context, now bool) error {
+	if _, err := p.Control.Change(ctx, slot, client.Stop, wire.ChangeRequest{By: "bench", StopNow: now}); err != nil {
+		return err
+	}
+	_, err := p.WaitStatus(ctx, slot, "the browser's end", func(s *core.Status) bool {
+		return s.Local.Launch == nil || s.Local.Launch.State == "ended"
+	})
+	return err
 }
 
 func measureActions(ctx context.Context, b *bench) (figures []Figure, err error) {
@@ -320,10 +330,7 @@ func measureLaunch(ctx context.Context, b *bench) (figures []Figure, err error) 
 	defer os.RemoveAll(profile)
 	var ours, theirs []time.Duration
 	for i := range launches + 1 {
-		if _, err := p.Control.Change(ctx, slot, client.Stop, wire.ChangeRequest{By: "bench"}); err != nil {
-			return nil, err
-		}
-		if _, err := p.WaitStatus(ctx, slot, "the browser's end", func(s *core.Status) bool { return s.Local.Launch.State == "ended" }); err != nil {
+		if err := p.stopSlot(ctx, false); err != nil {
 			return nil, err
 		}
 		start := time.Now()

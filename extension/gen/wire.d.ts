@@ -165,9 +165,10 @@ export interface ActionReport {
   /** How its document came to rest after its last effect, as in Document.How. */
   how: 'barrier' | 'ended' | 'lost' | 'open';
   /**
-   * HowRule says what a barrier rests on: barrier_in_document, or navigated_by_document
-   * (the last input was answered while the document was current, and the document itself
-   * asked for the navigation that replaced it).
+   * HowRule says what a barrier rests on: barrier_in_document, navigated_by_document (the
+   * last input was answered while the document was current, and the document itself asked
+   * for the navigation that replaced it), or answered (no input was among the commands,
+   * and each was answered without an error).
    */
   how_rule?: string;
   requests: RequestReport[] | null;
