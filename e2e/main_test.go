@@ -4,11 +4,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"sessiondock.dev/sessiondock/cli/demo"
+	"sessiondock.dev/sessiondock/e2e/programs"
 )
 
 // TestMain builds the programs, and runs the tests in a home of their own and under
@@ -23,17 +23,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "4"); err != nil {
 		panic(err)
 	}
-	os.Exit(demo.RunTests(ending{m}, build))
-}
-
-// build puts the three programs where the home has its own.
-func build(bin string) error {
-	for name, pkg := range map[string]string{"sessiondock": "../cli", "sessiondockd": "../daemon", "sessiondock-host": "../host"} {
-		if out, err := exec.Command("go", "build", "-o", filepath.Join(bin, name), pkg).CombinedOutput(); err != nil {
-			return fmt.Errorf("go build %s: %w\n%s", pkg, err, out)
-		}
-	}
-	return nil
+	os.Exit(demo.RunTests(ending{m}, programs.Build))
 }
 
 // ending ends what the tests shared, after the last of them.

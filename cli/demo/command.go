@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"sessiondock.dev/sessiondock/daemon/core"
 )
 
 // sceneWithin bounds one scene.
@@ -80,7 +82,7 @@ func (o *options) run(ctx context.Context, out, messages io.Writer) error {
 		return err
 	}
 	if o.headed && os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
-		return errors.New("--headed needs a screen: neither DISPLAY nor WAYLAND_DISPLAY is set")
+		return core.Refuse(core.CodeInvalid, "--headed needs a screen: neither DISPLAY nor WAYLAND_DISPLAY is set", "leave --headed out")
 	}
 	story := out
 	if o.json {
@@ -121,7 +123,7 @@ func (o *options) choose() ([]scene, error) {
 			}
 		}
 		if !found {
-			return nil, fmt.Errorf("there is no scene %q; there are: %s", name, strings.Join(sceneNames(), ", "))
+			return nil, core.Refuse(core.CodeInvalid, fmt.Sprintf("there is no scene %q", name), "there are: "+strings.Join(sceneNames(), ", "))
 		}
 	}
 	return chosen, nil

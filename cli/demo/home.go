@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// homeVar names the home in the environment of a program that runs in one.
-const homeVar = "SESSIONDOCK_DEMO_HOME"
+// HomeVar names the home in the environment of a program that runs in one.
+const HomeVar = "SESSIONDOCK_DEMO_HOME"
 
 // maxRuntimeDir bounds XDG_RUNTIME_DIR: below it lie sockets whose whole path must
 // fit in the 108 bytes of a socket address.
@@ -35,7 +35,7 @@ type Home struct{ Dir string }
 
 // InHome returns the home in which this program runs.
 func InHome() (Home, bool) {
-	dir := os.Getenv(homeVar)
+	dir := os.Getenv(HomeVar)
 	return Home{dir}, dir != ""
 }
 
@@ -150,7 +150,7 @@ func makeHome() (Home, error) {
 // display is kept, for runs that show a window.
 func (h Home) environ(old []string) []string {
 	ours := h.dirs()
-	ours[homeVar] = h.Dir
+	ours[HomeVar] = h.Dir
 	ours["PATH"] = h.Bin() + string(os.PathListSeparator) + os.Getenv("PATH")
 	if w := os.Getenv("WAYLAND_DISPLAY"); w != "" && !filepath.IsAbs(w) && os.Getenv("XDG_RUNTIME_DIR") != "" {
 		ours["WAYLAND_DISPLAY"] = filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), w)

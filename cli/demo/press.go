@@ -240,17 +240,21 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Message measures one message from the popup to the worker and its answer,
-// whatever the answer is.
+// Message measures how long the popup takes to reach the worker and hear from it:
+// a fresh port, to the first message on it.
 func (h *Hand) Message(ctx context.Context) (time.Duration, error) {
 	if err := h.Open(ctx); err != nil {
 		return 0, err
 	}
 	var ms float64
-	err := h.pipe.Eval(ctx, h.popup, `(async () => {
+	err := h.pipe.Eval(ctx, h.popup, `new Promise((done) => {
 		const began = performance.now();
-		await chrome.runtime.sendMessage({ t: "status" }).catch(() => {});
-		return performance.now() - began;
-	})()`, &ms)
+		const port = chrome.runtime.connect({ name: "popup" });
+		port.onMessage.addListener(() => { port.disconnect(); done(performance.now() - began); });
+		port.onDisconnect.addListener(() => done(-1));
+	})`, &ms)
+	if err == nil && ms < 0 {
+		err = errors.New("the worker closed the popup's port")
+	}
 	return time.Duration(ms * float64(time.Millisecond)), err
 }

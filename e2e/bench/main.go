@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"sessiondock.dev/sessiondock/cli/demo"
 	"sessiondock.dev/sessiondock/e2e/bench/relay"
+	"sessiondock.dev/sessiondock/e2e/programs"
 )
 
 const (
@@ -128,14 +128,7 @@ func buildPrograms(bin string) error {
 	if !slices.ContainsFunc(parts, func(p part) bool { return p.product && wanted(p.names) }) {
 		return nil
 	}
-	for program, pkg := range map[string]string{"sessiondockd": "daemon", "sessiondock-host": "host"} {
-		cmd := exec.Command("go", "build", "-o", filepath.Join(bin, program), "sessiondock.dev/sessiondock/"+pkg)
-		cmd.Stderr = os.Stderr
-		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("build %s: %w", program, err)
-		}
-	}
-	return nil
+	return programs.Build(bin)
 }
 
 // keepLines takes the figures out of the run's home.
