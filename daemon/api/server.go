@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -50,6 +51,9 @@ type Health struct {
 	PID        int    `json:"pid"`
 	Supervisor string `json:"supervisor"`
 }
+
+// largeResult is how large a result must be for its memory to be given back at once.
+const largeResult = 4 << 20
 
 // door is one socket's way in.
 type door struct {
@@ -168,13 +172,29 @@ func route(mux *http.ServeMux, pattern string, f func(*http.Request) (any, *core
 }
 
 func answer(w http.ResponseWriter, v any) {
+	var tail json.RawMessage
+	if rec, ok := v.(core.Record); ok {
+		// What an action saw is last in its record, and may be a page capture of many
+		// megabytes: it is passed on as it came, without a copy.
+		tail, rec.Result = rec.Result, nil
+		v = rec
+	}
 	body, err := json.Marshal(v)
 	if err != nil {
 		fail(w, core.Refuse(core.CodeInternal, "the answer cannot be encoded: "+err.Error(), "see the daemon's log"))
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
+	if len(tail) > 0 {
+		w.Write(append(body[:len(body)-1], `,"result":`...))
+		w.Write(tail)
+		body = []byte("}")
+	}
 	w.Write(append(body, '\n'))
+	if len(tail) > largeResult {
+		tail = nil
+		debug.FreeOSMemory()
+	}
 }
 
 func fail(w http.ResponseWriter, e *core.Error) {
