@@ -20,8 +20,12 @@ import (
 //go:embed testdata/facts
 var factsFiles embed.FS
 
-// factsDeadline bounds one fact, on a machine that is busy with others.
-const factsDeadline = 60 * time.Second
+// factsDeadline bounds one step of a fact, on a machine that is busy with others;
+// labDeadline a whole lab, whose tests may have to wait for their turn.
+const (
+	factsDeadline = 60 * time.Second
+	labDeadline   = 10 * time.Minute
+)
 
 // afterBusy is when everything that a busy page had queued has reached the site:
 // its work, and some time more.
@@ -50,7 +54,7 @@ func openLab(t *testing.T) *lab {
 	if _, err := exec.LookPath("chromium"); err != nil {
 		t.Skip("NOT RUN: there is no chromium here")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*factsDeadline)
+	ctx, cancel := context.WithTimeout(context.Background(), labDeadline)
 	t.Cleanup(cancel)
 	extension := t.TempDir()
 	files, err := fs.Sub(factsFiles, "testdata/facts")
@@ -89,6 +93,13 @@ func (l *lab) do(result any, format string, args ...any) {
 	if err := l.pipe.Eval(ctx, l.worker, fmt.Sprintf(format, args...), result); err != nil {
 		l.t.Fatalf("%s: %v", fmt.Sprintf(format, args...), err)
 	}
+}
+
+// saved waits until the site has a save of the scope.
+func (l *lab) saved(scope string) bool {
+	ctx, cancel := context.WithTimeout(l.ctx, factsDeadline)
+	defer cancel()
+	return l.site.WaitSaves(ctx, scope, 1)
 }
 
 // page opens a page of the scope under a name of its own, so that no other page
@@ -277,7 +288,7 @@ func TestRequestDocument(t *testing.T) {
 			scope := "request-" + page
 			o := l.page(scope, page, "delay=0")
 			l.do(nil, "click(%s)", o.js())
-			if !l.site.WaitSaves(l.ctx, scope, 1) {
+			if !l.saved(scope) {
 				t.Fatal("the site saw no save")
 			}
 			l.do(nil, `until("the request", () => requests.some((r) => r.tab === %d))`, o.Tab)
@@ -357,7 +368,7 @@ func TestStopLoading(t *testing.T) {
 	l := openLab(t)
 	o := l.page("stop", "product", "delay=3000")
 	l.do(nil, "click(%s)", o.js())
-	if !l.site.WaitSaves(l.ctx, "stop", 1) {
+	if !l.saved("stop") {
 		t.Fatal("the site saw no save")
 	}
 	l.do(nil, `send(%d, "Page.stopLoading").then(() => until("the error", () => requests.some((r) => r.tab === %[1]d && r.error)))`, o.Tab)

@@ -14,19 +14,21 @@ import (
 func TestHandPressesTheRealPopup(t *testing.T) {
 	t.Parallel()
 	l := openLab(t)
-	hand, err := demo.NewHand(l.ctx, l.pipe, "chrome-extension://")
+	within, cancel := context.WithTimeout(l.ctx, factsDeadline)
+	defer cancel()
+	hand, err := demo.NewHand(within, l.pipe, "chrome-extension://")
 	must(t, err)
-	must(t, hand.Press(l.ctx, demo.ButtonTakeover))
-	_, err = hand.WaitText(l.ctx, "Pressed by hand.")
+	must(t, hand.Press(within, demo.ButtonTakeover))
+	_, err = hand.WaitText(within, "Pressed by hand.")
 	must(t, err)
-	must(t, hand.Choose(l.ctx, "list", "ada"))
-	must(t, hand.Press(l.ctx, "later"))
-	_, err = hand.WaitText(l.ctx, "Later, for ada.")
+	must(t, hand.Choose(within, "list", "ada"))
+	must(t, hand.Press(within, "later"))
+	_, err = hand.WaitText(within, "Later, for ada.")
 	must(t, err)
 
-	ctx, cancel := context.WithTimeout(l.ctx, 500*time.Millisecond)
+	short, cancel := context.WithTimeout(within, 3*time.Second)
 	defer cancel()
-	if err := hand.Press(ctx, "nothing"); err == nil || !strings.Contains(err.Error(), "it is not there") {
+	if err := hand.Press(short, "nothing"); err == nil || !strings.Contains(err.Error(), "it is not there") {
 		t.Errorf("pressing what is not there: %v", err)
 	}
 }

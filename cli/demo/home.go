@@ -22,8 +22,9 @@ import (
 const HomeVar = "SESSIONDOCK_DEMO_HOME"
 
 // maxRuntimeDir bounds XDG_RUNTIME_DIR: below it lie sockets whose whole path must
-// fit in the 108 bytes of a socket address.
-const maxRuntimeDir = 60
+// fit in the 108 bytes of a socket address. The longest is Chromium's own, in
+// sessiondock/tmp/LAUNCH/org.chromium.Chromium.XXXXXX/SingletonSocket.
+const maxRuntimeDir = 33
 
 // endWithin is how long a program in a home has, after a signal was passed on to
 // it, to end by itself.
@@ -126,7 +127,7 @@ func makeHome() (Home, error) {
 			continue
 		}
 		h := Home{dir}
-		if len(h.Runtime()) >= maxRuntimeDir {
+		if len(h.Runtime()) > maxRuntimeDir {
 			if err := os.Remove(dir); err != nil {
 				return Home{}, err
 			}
