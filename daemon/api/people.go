@@ -208,6 +208,12 @@ func (d *door) handback(r *http.Request, slot core.SlotName, q wire.ChangeReques
 
 // start answers when the browser's extension is connected.
 func (d *door) start(r *http.Request, slot core.SlotName, _ wire.ChangeRequest, by string) *core.Error {
+	var former core.LaunchID // one that has ended is not the one that is started
+	d.Engine.View(func(s *core.State, _ core.Now) {
+		if l := s.Slots[slot].Launch; l != nil && !l.Live() {
+			former = l.ID
+		}
+	})
 	if res := d.Engine.Submit(r.Context(), core.StartSlot{Slot: slot, By: by}); res.Refusal != nil {
 		return res.Refusal
 	}
@@ -215,12 +221,12 @@ func (d *door) start(r *http.Request, slot core.SlotName, _ wire.ChangeRequest, 
 	up := false
 	d.Engine.Wait(r.Context(), slot, launchWait, func(s *core.State, _ core.Now) bool {
 		l, up = s.Slots[slot].Launch, s.Links[slot].Up() && s.Slots[slot].Fence.State == "drained"
-		return up || l != nil && l.EndedMs != 0 && !l.Live() && l.How != ""
+		return up || l != nil && l.ID != former && !l.Live()
 	})
 	switch {
 	case up:
 		return nil
-	case l != nil && !l.Live():
+	case l != nil && l.ID != former && !l.Live():
 		return core.Refuse(core.CodeUnavailable, "the browser did not stay: "+l.How, "look at its log in the slot's directory")
 	}
 	return core.Refuse(core.CodeUnavailable, "the browser's extension did not connect in time", "sessiondock status "+string(slot))
