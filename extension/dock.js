@@ -13,7 +13,7 @@ import {Drain} from './drain.js';
 import {Evidence} from './evidence.js';
 import {Gate} from './gate.js';
 import {Grants} from './grants.js';
-import {Ledger, report} from './ledger.js';
+import {Ledger, quiet, report} from './ledger.js';
 import {CRASH_MS, REPORT_MS, UNDER_WAY_MS, VERSION} from './limits.js';
 import {Link} from './link.js';
 import {People} from './people.js';
@@ -311,6 +311,8 @@ export class Dock {
     for (const [entry, since] of this.#dirty) {
       if (entry.how === 'open' && now - since < UNDER_WAY_MS) continue;
       this.#dirty.delete(entry);
+      // At rest, and nothing was seen of it: the host has said so, and drains say it again.
+      if (quiet(entry) && !this.#told.has(entry.action)) continue;
       // Without a link there is nobody to tell; the next hello carries all of it.
       if (!this.link.welcomed || this.ledger.get(entry.action) !== entry) continue;
       if (this.#told.get(entry.action) !== entry.rev) this.link.send({t: 'report', action: this.#tell(report(entry))});

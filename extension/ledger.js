@@ -309,9 +309,9 @@ export class Ledger {
     return [...this.#entries.values()].filter((entry) => entry.epoch < below).map(report);
   }
 
-  /** For storage.session: a worker's restart must not lose it. */
+  /** For storage.session: a worker's restart must not lose what there was to tell. */
   snapshot() {
-    return [...this.#entries.values()].map((entry) => ({
+    return [...this.#entries.values()].filter((entry) => !quiet(entry)).map((entry) => ({
       ...entry,
       requests: [...entry.requests],
       downloads: [...entry.downloads],
@@ -382,6 +382,15 @@ function harmless(entry) {
     if (request.state !== 'in_flight' && SAFE.has(request.method)) return request.id;
   }
   return undefined;
+}
+
+/**
+ * Whether there is nothing to tell of an action that its host has not told: it is at
+ * rest, and no request or download was seen of it.
+ * @param {Entry} entry
+ */
+export function quiet({how, open, requests, more, downloads}) {
+  return how === 'barrier' && open === 0 && requests.size === 0 && more === 0 && downloads.size === 0;
 }
 
 /** @param {Entry} entry @returns {ActionReport} */

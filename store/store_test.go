@@ -85,8 +85,7 @@ func testDelegation(id core.DelegationID, binding core.BindingName) *core.Delega
 }
 
 func testLease(id core.LeaseID, state core.LeaseState, epoch core.Epoch) *core.Lease {
-	return &core.Lease{ID: id, Slot: "work", Binding: "shop", Delegation: "d1", Agent: "agent", State: state, Epoch: epoch,
-		Seen: map[core.TabID]core.DocumentID{7: "doc"}}
+	return &core.Lease{ID: id, Slot: "work", Binding: "shop", Delegation: "d1", Agent: "agent", State: state, Epoch: epoch}
 }
 
 func testAction(id core.ActionID, client core.ClientID, lease core.LeaseID, epoch core.Epoch) *core.Action {

@@ -30,8 +30,8 @@ func (t *tx) act(in Act) *Error {
 		t.log("refused", s, l.ID, "", fmt.Sprintf("%s at epoch %d: %s", in.Verb, min(in.Epoch, MaxEpoch), err.Code))
 		return err
 	}
-	l = t.lease(l.ID)
-	expect, err := t.expect(l, in)
+	w := t.work(s.Name)
+	expect, err := t.expect(w, in)
 	if err != nil {
 		t.log("refused", s, l.ID, "", fmt.Sprintf("%s: %s", in.Verb, err.Code))
 		return err
@@ -50,16 +50,15 @@ func (t *tx) act(in Act) *Error {
 	}
 	t.putAction(a)
 	t.res.Action = a
-	l.ActionsTotal++
 	t.log("admitted", s, l.ID, a.Action, in.Summary)
 	switch {
 	case in.Beside:
 		t.send(a)
-	case len(l.Lane) == 0:
-		l.Lane = append(l.Lane, a.Action)
+	case len(w.Lane) == 0:
+		w.Lane = append(w.Lane, a.Action)
 		t.send(a)
 	default:
-		l.Lane = append(l.Lane, a.Action)
+		w.Lane = append(w.Lane, a.Action)
 	}
 	return nil
 }
@@ -75,7 +74,7 @@ func (t *tx) admit(s *Slot, l *Lease, in Act) *Error {
 		return Refuse(CodeExpired, "the lease's time is over", "acquire a new one")
 	case t.link(s.Name).Granted != s.Epoch:
 		return Refuse(CodeBusy, "the slot's browser is not ready for this epoch yet", "ask again shortly").With("not_dispatched", true)
-	case len(l.Lane) >= MaxLane && !in.Beside:
+	case len(t.work(s.Name).Lane) >= MaxLane && !in.Beside:
 		return Refuse(CodeLimit, fmt.Sprintf("%d actions of this lease wait already", MaxLane), "wait for their answers")
 	case in.Verb == "navigate":
 		if b := t.s.Bindings[l.Binding]; b != nil {
@@ -86,18 +85,18 @@ func (t *tx) admit(s *Slot, l *Lease, in Act) *Error {
 }
 
 // expect fills in the document that an action is to run in.
-func (t *tx) expect(l *Lease, in Act) (Expect, *Error) {
+func (t *tx) expect(w *Work, in Act) (Expect, *Error) {
 	e := in.Expect
 	if e.Frame != 0 {
 		return e, Refuse(CodeInvalid, "expect.frame: only the main frame, 0, can be named", "leave frame out")
 	}
 	if e.Tab == 0 {
-		e.Tab = l.LastTab
+		e.Tab = w.LastTab
 	}
 	if !in.NeedsDoc || e.Document != "" {
 		return e, nil
 	}
-	e.Document = l.Seen[e.Tab]
+	e.Document = w.Seen[e.Tab]
 	if e.Document == "" {
 		return e, Refuse(CodeDocumentChanged, "no document of this tab has been reported to this agent under this epoch",
 			"look first: snapshot, wait or navigate; or name expect.document")
@@ -135,17 +134,17 @@ func (t *tx) done(in Done) *Error {
 	if a.Over {
 		return nil
 	}
-	l := t.lease(a.Lease)
+	w := t.work(a.Slot)
 	if in.Observed != nil && in.Observed.Document != "" {
 		o := *in.Observed
 		a.Observed = &o
-		l.Seen[o.Tab] = o.Document
-		l.LastTab = o.Tab
+		w.Seen[o.Tab] = o.Document
+		w.LastTab = o.Tab
 	}
-	if at := slices.Index(l.Lane, a.Action); at >= 0 {
-		l.Lane = slices.Delete(l.Lane, at, at+1)
-		if at == 0 && len(l.Lane) > 0 {
-			t.send(t.action(l.Lane[0]))
+	if at := slices.Index(w.Lane, a.Action); at >= 0 {
+		w.Lane = slices.Delete(w.Lane, at, at+1)
+		if at == 0 && len(w.Lane) > 0 {
+			t.send(t.action(w.Lane[0]))
 		}
 	}
 	return nil

@@ -16,9 +16,7 @@ func (t *tx) change(s *Slot, to Holder, lease LeaseID, epoch Epoch, hold HoldID)
 	} else {
 		t.raise(s)
 	}
-	if l := t.seeLease(s.Lease); l != nil && len(l.Lane) > 0 {
-		t.lease(s.Lease).Lane = nil
-	}
+	t.endWork(s.Name)
 	for _, id := range t.openActions(s.Name) {
 		if !t.seeAction(id).Over {
 			a := t.action(id)
@@ -111,7 +109,8 @@ func (t *tx) serve(name SlotName) {
 func (t *tx) grant(s *Slot, l *Lease) {
 	t.raise(s)
 	fresh := l.State == LeaseWaiting
-	l.Epoch, l.Why, l.Lane, l.Seen, l.LastTab = s.Epoch, "", nil, map[TabID]DocumentID{}, 0
+	l.Epoch, l.Why = s.Epoch, ""
+	t.endWork(s.Name)
 	if fresh {
 		l.State = LeaseGranted
 		l.WaitUntil = Deadline{}

@@ -16,8 +16,9 @@ type Delta struct {
 	Actions     []*Action     `json:"actions,omitempty"`
 	Journal     []Entry       `json:"-"`
 
-	// Links are of this daemon's life: applied, never written.
+	// Links and Work are of this daemon's life: applied, never written.
 	Links map[SlotName]LinkState `json:"-"`
+	Work  map[SlotName]*Work     `json:"-"`
 }
 
 // Empty says whether there is nothing to write; links are not written.
@@ -46,6 +47,9 @@ type Entry struct {
 func (s *State) Apply(d *Delta) {
 	for k, v := range d.Links {
 		s.Links[k] = v
+	}
+	for k, v := range d.Work {
+		s.Work[k] = v
 	}
 	for _, v := range d.Slots {
 		s.Slots[v.Name] = v
@@ -90,6 +94,9 @@ func (s *State) Clone() *State {
 	}
 	for k, v := range s.Links {
 		c.Links[k] = v
+	}
+	for k, v := range s.Work {
+		c.Work[k] = v
 	}
 	c.Seq = s.Seq
 	return c

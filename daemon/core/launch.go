@@ -169,6 +169,7 @@ func (t *tx) restarted() *Error {
 		if s.Removed {
 			continue
 		}
+		t.endWork(name)
 		s.Before = s.Epoch
 		s.Epoch = s.Ceiling + 1
 		t.reserve(s)
@@ -181,7 +182,7 @@ func (t *tx) restarted() *Error {
 		}
 		for _, id := range t.liveLeases(name) {
 			l := t.lease(id)
-			l.Lane, l.Seen, l.ClaimBy = nil, map[TabID]DocumentID{}, Deadline{}
+			l.ClaimBy = Deadline{}
 			switch {
 			case l.State == LeaseWaiting:
 				t.endLease(l, "the daemon restarted while it waited")

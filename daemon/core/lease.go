@@ -146,8 +146,7 @@ func (t *tx) withdraw(s *Slot, l *Lease, why string) {
 }
 
 func (t *tx) endLease(l *Lease, why string) {
-	l.State, l.Why, l.Lane = LeaseEnded, why, nil
-	l.Seen = map[TabID]DocumentID{}
+	l.State, l.Why = LeaseEnded, why
 }
 
 // authenticated returns the step's copy of a lease whose capability was shown. The

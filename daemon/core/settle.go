@@ -34,9 +34,12 @@ func (t *tx) settle(a *Action) {
 	}
 	if a.finished() {
 		a.Closed = true
-		t.touch(a.Slot)
 		if a.Sent && t.link(a.Slot).Up() {
-			t.emit(SendForget{Slot: a.Slot, Actions: []ActionID{a.Action}})
+			if t.forget == nil {
+				t.forget = map[SlotName][]ActionID{}
+			}
+			t.forget[a.Slot] = append(t.forget[a.Slot], a.Action)
+			t.touch(a.Slot)
 		}
 	}
 }

@@ -9,6 +9,7 @@ type State struct {
 	Leases      map[LeaseID]*Lease
 	Actions     map[ActionID]*Action
 	Links       map[SlotName]LinkState // of this daemon's life, never stored
+	Work        map[SlotName]*Work     // of this daemon's life, never stored
 	Seq         int64                  // of the journal's last entry
 
 	index index
@@ -23,6 +24,7 @@ func NewState() *State {
 		Leases:      map[LeaseID]*Lease{},
 		Actions:     map[ActionID]*Action{},
 		Links:       map[SlotName]LinkState{},
+		Work:        map[SlotName]*Work{},
 		index:       newIndex(),
 	}
 }
@@ -146,27 +148,31 @@ const (
 
 // Lease is an agent's control of a slot, or its place in the queue.
 type Lease struct {
-	ID           LeaseID              `json:"id"`
-	Slot         SlotName             `json:"slot"`
-	Binding      BindingName          `json:"binding"`
-	Delegation   DelegationID         `json:"delegation"`
-	Agent        AgentName            `json:"agent"`
-	Task         string               `json:"task"`
-	RequestID    string               `json:"request_id"`
-	CapHash      string               `json:"cap_hash"` // SHA-256 of the capability
-	State        LeaseState           `json:"state"`
-	Why          string               `json:"why"` // why it ended
-	Epoch        Epoch                `json:"epoch"`
-	Arrived      int64                `json:"arrived"` // the journal's sequence: order in the queue
-	ForMs        int64                `json:"for_ms"`
-	WaitUntil    Deadline             `json:"wait_until"`
-	ClaimBy      Deadline             `json:"claim_by"`
-	Expires      Deadline             `json:"expires"`
-	MaxUntil     Deadline             `json:"max_until"`
-	Seen         map[TabID]DocumentID `json:"seen"` // the document last reported to this agent, by tab
-	LastTab      TabID                `json:"last_tab"`
-	Lane         []ActionID           `json:"lane"` // admitted, not yet done, in order
-	ActionsTotal int64                `json:"actions_total"`
+	ID         LeaseID      `json:"id"`
+	Slot       SlotName     `json:"slot"`
+	Binding    BindingName  `json:"binding"`
+	Delegation DelegationID `json:"delegation"`
+	Agent      AgentName    `json:"agent"`
+	Task       string       `json:"task"`
+	RequestID  string       `json:"request_id"`
+	CapHash    string       `json:"cap_hash"` // SHA-256 of the capability
+	State      LeaseState   `json:"state"`
+	Why        string       `json:"why"` // why it ended
+	Epoch      Epoch        `json:"epoch"`
+	Arrived    int64        `json:"arrived"` // the journal's sequence: order in the queue
+	ForMs      int64        `json:"for_ms"`
+	WaitUntil  Deadline     `json:"wait_until"`
+	ClaimBy    Deadline     `json:"claim_by"`
+	Expires    Deadline     `json:"expires"`
+	MaxUntil   Deadline     `json:"max_until"`
+}
+
+// Work is what goes on under a slot's epoch. It ends with the epoch, and an epoch
+// ends with the daemon: so it is never written.
+type Work struct {
+	Lane    []ActionID           // admitted, not yet done, in order
+	Seen    map[TabID]DocumentID // the document last reported to this agent, by tab
+	LastTab TabID
 }
 
 // Action is one entry of the ledger.

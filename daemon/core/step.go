@@ -18,6 +18,9 @@ func Step(s *State, now Now, floor map[SlotName]Epoch, in Input) Result {
 	t.res.Refusal = t.decide(in)
 	for _, name := range t.order {
 		t.serve(name)
+		if ids := t.forget[name]; len(ids) > 0 {
+			t.emit(SendForget{Slot: name, Actions: ids})
+		}
 	}
 	t.finish()
 	return t.res

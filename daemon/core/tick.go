@@ -1,5 +1,7 @@
 package core
 
+import "slices"
+
 // tick carries out what has become due. It is level-triggered: a tick that comes
 // late, or twice, does the same.
 func (t *tx) tick() *Error {
@@ -70,14 +72,8 @@ func (t *tx) fenceDue(s *Slot) {
 
 // overdue refuses an action that waited for its turn beyond its deadline.
 func (t *tx) overdue(a *Action) {
-	l := t.lease(a.Lease)
-	lane := l.Lane[:0:0]
-	for _, id := range l.Lane {
-		if id != a.Action {
-			lane = append(lane, id)
-		}
-	}
-	l.Lane = lane
+	w := t.work(a.Slot)
+	w.Lane = slices.DeleteFunc(w.Lane, func(id ActionID) bool { return id == a.Action })
 	a.Over = true
 	a.Authority = Refused(CodeDeadline)
 	a.Error = Refuse(CodeDeadline, "its turn did not come before its deadline; it was not dispatched", "the page or an earlier action is busy")

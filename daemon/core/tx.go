@@ -49,7 +49,8 @@ type tx struct {
 	by  string // the principal, for the journal
 	res Result
 
-	floor map[SlotName]Epoch // from the fence register: a number to stay above
+	floor  map[SlotName]Epoch      // from the fence register: a number to stay above
+	forget map[SlotName][]ActionID // closed actions whose reports the extension may drop
 
 	slots   map[SlotName]*Slot
 	leases  map[LeaseID]*Lease
@@ -95,16 +96,11 @@ func (t *tx) lease(id LeaseID) *Lease {
 		return nil
 	}
 	v := *old
-	v.Seen = maps.Clone(old.Seen)
-	v.Lane = slices.Clone(old.Lane)
 	t.putLease(&v)
 	return &v
 }
 
 func (t *tx) putLease(v *Lease) {
-	if v.Seen == nil {
-		v.Seen = map[TabID]DocumentID{}
-	}
 	t.leases[v.ID] = v
 	t.res.Delta.Leases = append(t.res.Delta.Leases, v)
 }
@@ -155,6 +151,29 @@ func (t *tx) seeAction(id ActionID) *Action {
 	}
 	return t.s.Actions[id]
 }
+
+// work returns the step's own copy of what goes on in a slot.
+func (t *tx) work(name SlotName) *Work {
+	if v, ok := t.res.Delta.Work[name]; ok {
+		return v
+	}
+	v := Work{Seen: map[TabID]DocumentID{}}
+	if old := t.s.Work[name]; old != nil {
+		v = Work{Lane: slices.Clone(old.Lane), Seen: maps.Clone(old.Seen), LastTab: old.LastTab}
+	}
+	return t.setWork(name, v)
+}
+
+func (t *tx) setWork(name SlotName, v Work) *Work {
+	if t.res.Delta.Work == nil {
+		t.res.Delta.Work = map[SlotName]*Work{}
+	}
+	t.res.Delta.Work[name] = &v
+	return &v
+}
+
+// endWork forgets what went on under an epoch that has ended.
+func (t *tx) endWork(name SlotName) { t.setWork(name, Work{Seen: map[TabID]DocumentID{}}) }
 
 func (t *tx) link(name SlotName) LinkState {
 	if v, ok := t.links[name]; ok {

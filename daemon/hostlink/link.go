@@ -19,8 +19,9 @@ import (
 const (
 	queueLen   = 512
 	writeWait  = 10 * time.Second
-	showEvery  = 50 * time.Millisecond
-	largeFrame = 4 << 20 // after one of these memory is given back
+	lookEvery  = 50 * time.Millisecond  // how often a change is looked at
+	showEvery  = 250 * time.Millisecond // how often what agents do is shown
+	largeFrame = 4 << 20                // after one of these memory is given back
 )
 
 // link is one attested connection. It is the engine's Link.
@@ -166,9 +167,11 @@ func (l *link) stopReady() {
 // Show gives the popup its state.
 func (l *link) Show(st *core.Status) { l.post(wire.UI{Nonce: l.nonce, Status: st}) }
 
-// show keeps the popup's state fresh: at each change, but not at each of a thousand
-// in a second.
+// show keeps the popup's state fresh: a change of control at once, what agents do in
+// between only a few times a second.
 func (l *link) show(ctx context.Context) {
+	var shown core.AuthorityNow
+	var at time.Time
 	for {
 		changed := l.s.Engine.Changed(l.slot)
 		up := false
@@ -176,18 +179,27 @@ func (l *link) show(ctx context.Context) {
 			k := s.Links[l.slot]
 			up = k.Nonce == l.nonce && k.Up()
 		})
+		var later <-chan time.Time
 		if st := l.s.Engine.Status(l.slot); st != nil && up {
-			l.Show(st)
+			now := st.Authority
+			now.ExpiresInMs = 0
+			if now != shown || time.Since(at) >= showEvery {
+				l.Show(st)
+				shown, at = now, time.Now()
+			} else {
+				later = time.After(showEvery - time.Since(at))
+			}
 		}
 		select {
 		case <-changed:
+		case <-later:
 		case <-l.done:
 			return
 		case <-ctx.Done():
 			return
 		}
 		select {
-		case <-time.After(showEvery):
+		case <-time.After(lookEvery):
 		case <-l.done:
 			return
 		}
