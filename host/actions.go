@@ -88,11 +88,15 @@ func (h *Host) takeAction(body []byte) {
 		// With an identifier it is answered all the same: what was malformed was
 		// not begun.
 		h.log.Error("an action that cannot be read", "err", err)
+		// Its epoch, as far as that can be read: the daemon takes no answer without it.
 		var id struct {
-			Action core.ActionID `json:"action"`
+			Action core.ActionID   `json:"action"`
+			Epoch  json.RawMessage `json:"epoch"`
 		}
 		if json.Unmarshal(body, &id) == nil && id.Action != "" {
-			h.finish(refusedAction(wire.Action{Action: id.Action},
+			var epoch core.Epoch
+			_ = json.Unmarshal(id.Epoch, &epoch)
+			h.finish(refusedAction(wire.Action{Action: id.Action, Epoch: epoch},
 				core.Refuse(core.CodeInvalid, "the action cannot be read", "see the table of verbs for the arguments")))
 		}
 		return
@@ -170,7 +174,7 @@ func (h *Host) finish(d act.Done) {
 	}
 	link := h.link
 	h.mu.Unlock()
-	h.log.Info("action ended", "action", d.Action, "epoch", d.Epoch, "state", d.State)
+	h.log.Debug("action ended", "action", d.Action, "epoch", d.Epoch, "state", d.State)
 	if link != nil {
 		link.send(doneMessage(d)...)
 	}

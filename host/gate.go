@@ -58,12 +58,17 @@ func (g *Gate) Check(e core.Epoch) *core.Error {
 	return nil
 }
 
+// fenced says what the daemon's own refusal says: epoch is the slot's, your_epoch
+// the one that was asked for.
 func fenced(asked, now core.Epoch) *core.Error {
-	return core.Refuse(core.CodeFenced, fmt.Sprintf("epoch %d is not granted here; the slot is at epoch %d", asked, now),
-		"wait, or resume the lease").With("epoch", asked).With("granted", now)
+	said := fmt.Sprintf("epoch %d is not granted here; the slot is at epoch %d", asked, now)
+	if asked < now {
+		said = fmt.Sprintf("epoch %d has ended; the slot is at epoch %d", asked, now)
+	}
+	return core.Refuse(core.CodeFenced, said, "wait, or resume the lease").With("epoch", now).With("your_epoch", asked)
 }
 
 func notAnEpoch(e core.Epoch) *core.Error {
 	return core.Refuse(core.CodeFenced, fmt.Sprintf("%d is not an epoch", uint64(e)),
-		"epochs are whole numbers from 1 to 9007199254740991").With("epoch", e).With("granted", core.Epoch(0))
+		"epochs are whole numbers from 1 to 9007199254740991").With("epoch", core.Epoch(0)).With("your_epoch", e)
 }

@@ -72,7 +72,7 @@ func TestGateNamesBothEpochs(t *testing.T) {
 	var g Gate
 	g.Grant(9)
 	err := g.Check(4)
-	if err == nil || err.Detail["epoch"] != core.Epoch(4) || err.Detail["granted"] != core.Epoch(9) {
+	if err == nil || err.Detail["your_epoch"] != core.Epoch(4) || err.Detail["epoch"] != core.Epoch(9) {
 		t.Fatalf("%v %v", err, err.Detail)
 	}
 }

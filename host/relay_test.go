@@ -91,7 +91,7 @@ func TestSecondGate(t *testing.T) {
 		if d.Action != id || d.State != "refused" || d.Error.Code != core.CodeFenced || d.Steps.Dispatched != 0 {
 			t.Fatalf("epoch %d: %+v, error %v", epoch, d, d.Error)
 		}
-		if d.Error.Detail["epoch"] == nil || d.Error.Detail["granted"] == nil {
+		if d.Error.Detail["epoch"] == nil || d.Error.Detail["your_epoch"] == nil {
 			t.Fatalf("the refusal does not name both epochs: %v", d.Error.Detail)
 		}
 		silence(t, "extension", r.x)
@@ -124,11 +124,14 @@ func TestSecondGate(t *testing.T) {
 		if took := time.Since(begun); took > 200*time.Millisecond {
 			t.Errorf("a fenced action ended after %v", took)
 		}
-		if d.State != "halted" || d.Error.Code != core.CodeFenced || d.Steps != (core.Steps{Dispatched: 1, Total: 1}) {
+		if d.State != "halted" || d.Error.Code != core.CodeOutcomeUnknown || d.Steps != (core.Steps{Dispatched: 1, Total: 1}) {
 			t.Fatalf("%+v, error %v", d, d.Error)
 		}
-		if want := "epoch 7 is not granted here; the slot is at epoch 8"; d.Error.Message != want {
+		if want := "epoch 7 has ended; the slot is at epoch 8; 1 of 1 steps had been dispatched"; d.Error.Message != want {
 			t.Errorf("the reason is %q, want %q", d.Error.Message, want)
+		}
+		if got := d.Error.Detail; got["epoch"] != 8.0 || got["your_epoch"] != 7.0 {
+			t.Errorf("the detail is %v", got)
 		}
 		r.extensionGets("fence")
 		r.ok(c, two) // too late: dropped
@@ -178,7 +181,7 @@ func TestFenceOvertakesALargeStep(t *testing.T) {
 	// The joiner gives the plain fence out before the large message is whole, or the
 	// step was withheld and never comes.
 	r.extensionGets("fence")
-	if d := r.getDone(); d.Error == nil || d.Error.Code != core.CodeFenced || d.State == "finished" {
+	if d := r.getDone(); d.Error == nil || d.State == "finished" || (d.State == "refused") != (d.Error.Code == core.CodeFenced) {
 		t.Fatalf("%+v", d)
 	}
 }
@@ -220,6 +223,9 @@ func TestDaemonLost(t *testing.T) {
 	for range 2 {
 		d := r.getDone()
 		states = append(states, string(d.Action)+" "+d.State)
+		if d.State == "halted" && d.Error.Code != core.CodeOutcomeUnknown {
+			t.Errorf("%s was dispatched, and is said to be %s", d.Action, d.Error.Code)
+		}
 		if d.Result != nil {
 			t.Errorf("%s: a result outlived its link: %s", d.Action, d.Result)
 		}
@@ -261,11 +267,16 @@ func TestMalformedActionIsAnswered(t *testing.T) {
 	r.link(7)
 	for id, body := range map[core.ActionID]string{
 		"m1": `{"t":"action","action":"m1","epoch":-1,"act":{"verb":"click"}}`,
-		"m2": `{"t":"action","action":"m2","epoch":7,"act":{"verb":"fly"}}`,
-		"m3": `{"t":"action","action":"m3","epoch":7,"act":{"verb":"click"}}`,
+		"m2": `{"t":"action","action":"m2","epoch":7,"deadline_ms":9,"act":{"verb":"fly"}}`,
+		"m3": `{"t":"action","action":"m3","epoch":7,"deadline_ms":9,"act":{"verb":"click"}}`,
+		"m4": `{"t":"action","action":"m4","epoch":7,"deadline_ms":"soon","act":{"verb":"click"}}`,
 	} {
 		r.daemonSendsRaw([]byte(body))
-		if d := r.getDone(); d.Action != id || d.State != "refused" || d.Error.Code != core.CodeInvalid {
+		want := core.Epoch(7)
+		if id == "m1" {
+			want = 0 // that is no number of an epoch
+		}
+		if d := r.getDone(); d.Action != id || d.Epoch != want || d.State != "refused" || d.Error.Code != core.CodeInvalid {
 			t.Fatalf("%+v, error %v", d, d.Error)
 		}
 	}
@@ -388,7 +399,7 @@ func TestEndsWithTheBrowser(t *testing.T) {
 	r.evaluate("open", 7)
 	r.getCmd()
 	r.endsWithInput(0)
-	if d := r.getDone(); d.State != "halted" || d.Error.Code != core.CodeUnavailable {
+	if d := r.getDone(); d.State != "halted" || d.Error.Code != core.CodeOutcomeUnknown {
 		t.Fatalf("%+v", d)
 	}
 }

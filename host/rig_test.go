@@ -47,7 +47,7 @@ const (
 // rig is a host with the test at both of its ends: as the daemon on a real socket,
 // and as the browser on its pipes.
 type rig struct {
-	t      *testing.T
+	t      testing.TB
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
 	stderr *os.File    // not a buffer: it is read while the host may still write
@@ -63,7 +63,7 @@ type rig struct {
 }
 
 // newRig makes the daemon's directory and socket; start starts the host.
-func newRig(t *testing.T) *rig {
+func newRig(t testing.TB) *rig {
 	t.Helper()
 	// A short path: socket names have room for 108 bytes.
 	top, err := os.MkdirTemp("", "sdh-")
@@ -218,7 +218,7 @@ func (r *rig) extensionGets(want string) []byte {
 
 func (r *rig) daemonGets(want string) []byte { r.t.Helper(); return gets(r.t, "daemon", r.d, want) }
 
-func gets(t *testing.T, who string, from chan []byte, want string) []byte {
+func gets(t testing.TB, who string, from chan []byte, want string) []byte {
 	t.Helper()
 	select {
 	case body, ok := <-from:
@@ -236,7 +236,7 @@ func gets(t *testing.T, who string, from chan []byte, want string) []byte {
 }
 
 // silence checks that nothing comes for a while.
-func silence(t *testing.T, who string, from chan []byte) {
+func silence(t testing.TB, who string, from chan []byte) {
 	t.Helper()
 	select {
 	case body, ok := <-from:
@@ -247,7 +247,7 @@ func silence(t *testing.T, who string, from chan []byte) {
 	}
 }
 
-func marshal(t *testing.T, msg any) []byte {
+func marshal(t testing.TB, msg any) []byte {
 	t.Helper()
 	body, err := wire.Marshal(msg)
 	if err != nil {
@@ -256,7 +256,7 @@ func marshal(t *testing.T, msg any) []byte {
 	return body
 }
 
-func into(t *testing.T, body []byte, v any) {
+func into(t testing.TB, body []byte, v any) {
 	t.Helper()
 	if err := json.Unmarshal(body, v); err != nil {
 		t.Fatalf("%.300s: %v", body, err)
@@ -294,7 +294,7 @@ func (r *rig) ok(c wire.Cmd, result string) {
 const two = `{"result":{"type":"number","value":2}}`
 
 // rssMB reads the resident memory of a process.
-func rssMB(t *testing.T, pid int) float64 {
+func rssMB(t testing.TB, pid int) float64 {
 	t.Helper()
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -208,15 +208,16 @@ func TestEnds(t *testing.T) {
 	}{
 		{"all well", willing, "finished", "", 3},
 		{"nothing was dispatched", everyMouse(bad(false, core.CodeFenced, "epoch 7 is not granted here", 0)), "refused", core.CodeFenced, 0},
-		{"the second was not dispatched", nth(2, bad(false, core.CodeFenced, "hold", 0), true), "halted", core.CodeFenced, 2},
+		{"the second was not dispatched", nth(2, bad(false, core.CodeFenced, "hold", 0), true), "halted", core.CodeOutcomeUnknown, 2},
 		{"detached", nth(3, bad(true, core.CodeUnavailable, "Detached while handling command.", 0), true), "unknown", core.CodeOutcomeUnknown, 3},
 		{"navigated or closed", nth(3, bad(true, core.CodeUnavailable, "Inspected target navigated or closed", -32000), true), "unknown", core.CodeOutcomeUnknown, 3},
 		{"an error that no table knows", nth(1, bad(true, core.CodeUnavailable, "Internal error", -32603), true), "unknown", core.CodeOutcomeUnknown, 3},
 		{"every error proves it", everyMouse(bad(true, core.CodeInvalid, "'x' is expected", -32602)), "failed", core.CodeConflict, 3},
-		{"one error proves it, the others ran", nth(1, bad(true, core.CodeInvalid, "'x' is expected", -32602), true), "halted", core.CodeConflict, 3},
-		{"never answered", nth(3, Answer{}, false), "halted", core.CodeDeadline, 3},
-		{"the barrier met another document", onBarrier(bad(false, core.CodeDocumentChanged, "another document", 0), true), "halted", core.CodeDocumentChanged, 3},
-		{"the barrier is not answered", onBarrier(Answer{}, false), "halted", core.CodeDeadline, 3},
+		{"one error proves it, the others ran", nth(1, bad(true, core.CodeInvalid, "'x' is expected", -32602), true), "halted", core.CodeOutcomeUnknown, 3},
+		{"never answered", nth(3, Answer{}, false), "halted", core.CodeOutcomeUnknown, 3},
+		{"the barrier met another document", onBarrier(bad(false, core.CodeDocumentChanged, "another document", 0), true), "halted", core.CodeOutcomeUnknown, 3},
+		{"the barrier is not answered", onBarrier(Answer{}, false), "halted", core.CodeOutcomeUnknown, 3},
+		{"what no policy allows is not asked for again", onBarrier(bad(false, core.CodePolicy, "not this page", 0), true), "halted", core.CodePolicy, 3},
 		{"the target is covered", fault("covered"), "refused", core.CodeConflict, 0},
 		{"the target is not there", fault("not_found"), "refused", core.CodeConflict, 0},
 	}
@@ -235,6 +236,9 @@ func TestEnds(t *testing.T) {
 			if d.Error != nil && d.Error.Message == "" {
 				t.Error("an error without a message")
 			}
+			if d.State == "halted" && d.Error.Code.Info().Retry != core.RetryNever {
+				t.Errorf("%s invites to send again what was dispatched", d.Error.Code)
+			}
 		})
 	}
 }
@@ -250,10 +254,16 @@ func TestStopDoesNotWait(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	held[0].Resolve(good(`{}`))
-	cancel(core.Refuse(core.CodeFenced, "epoch 7 has ended", "wait"))
+	cancel(core.Refuse(core.CodeFenced, "epoch 7 has ended", "wait").With("epoch", 8).With("your_epoch", 7))
 	select {
 	case d := <-done:
-		if d.State != "halted" || d.Error.Code != core.CodeFenced || d.Steps != (core.Steps{Dispatched: 3, Total: 3}) {
+		if want := "epoch 7 has ended; 3 of 3 steps had been dispatched"; d.Error.Message != want {
+			t.Errorf("%q, want %q", d.Error.Message, want)
+		}
+		if got := d.Error.Detail; got["epoch"] != 8 || got["your_epoch"] != 7 || got["cause"] != core.CodeFenced {
+			t.Errorf("detail %v", got)
+		}
+		if d.State != "halted" || d.Error.Code != core.CodeOutcomeUnknown || d.Steps != (core.Steps{Dispatched: 3, Total: 3}) {
 			t.Fatalf("%s %v %+v", d.State, d.Error, d.Steps)
 		}
 	case <-time.After(time.Second):
@@ -364,6 +374,8 @@ func TestRefusedBeforeAnyStep(t *testing.T) {
 		{wire.Act{Verb: "cdp", Method: "Target.createTarget"}, core.CodePolicy},
 		{wire.Act{Verb: "cdp", Method: "Browser.close"}, core.CodePolicy},
 		{wire.Act{Verb: "cdp", Method: "Page.crash"}, core.CodePolicy},
+		{wire.Act{Verb: "cdp", Method: "Page.getNavigationHistory"}, core.CodePolicy},
+		{wire.Act{Verb: "cdp", Method: "Page.navigateToHistoryEntry", Params: json.RawMessage(`{"entryId":1,"url":"https://shop.test/"}`)}, core.CodePolicy},
 		{wire.Act{Verb: "cdp", Method: "page.getLayoutMetrics"}, core.CodePolicy},
 		{wire.Act{Verb: "cdp", Method: "Runtime.evaluate", Params: json.RawMessage(`{"expression":"1","contextId":4}`)}, core.CodePolicy},
 		{wire.Act{Verb: "cdp", Method: "Page.getLayoutMetrics", Params: json.RawMessage(`[1]`)}, core.CodeInvalid},
@@ -380,6 +392,130 @@ func TestRefusedBeforeAnyStep(t *testing.T) {
 	}
 	if d := execute(t, &peer{rules: willing}, wire.Act{Verb: "dialog", Accept: &yes}); d.State != "finished" {
 		t.Fatalf("%s %v", d.State, d.Error)
+	}
+}
+
+// An action without time left is over: nothing of it is begun.
+func TestNoTimeLeft(t *testing.T) {
+	for _, ms := range []int64{0, -1, -1 << 40} {
+		p := &peer{rules: willing}
+		a := actionOf(clickSave)
+		a.DeadlineMs = ms
+		d := NewExecutor(p).Run(context.Background(), a)
+		if d.State != "refused" || d.Error.Code != core.CodeDeadline || len(p.sent) != 0 {
+			t.Errorf("%d ms: %s %v after %q", ms, d.State, d.Error, p.kinds())
+		}
+	}
+}
+
+// A look that was sent is not called one that was never dispatched.
+func TestReadsThatWereSent(t *testing.T) {
+	never := func(wire.Cmd) (Answer, bool) { return Answer{}, false }
+	first := func(a Answer) func(wire.Cmd) (Answer, bool) {
+		return func(wire.Cmd) (Answer, bool) { return a, true }
+	}
+	late := func(c wire.Cmd) (Answer, bool) {
+		if c.Method == "Runtime.evaluate" {
+			return bad(false, core.CodeFenced, "epoch 7 is not granted here", 0), true
+		}
+		return willing(c)
+	}
+	tests := []struct {
+		name  string
+		rules func(wire.Cmd) (Answer, bool)
+		state string
+		code  core.Code
+	}{
+		{"never answered", never, "halted", core.CodeDeadline},
+		{"answered by an error", first(bad(true, core.CodeUnavailable, "Internal error", -32603)), "halted", core.CodeUnavailable},
+		{"not dispatched", first(bad(false, core.CodeFenced, "epoch 7 is not granted here", 0)), "refused", core.CodeFenced},
+		{"fenced on the way", late, "halted", core.CodeOutcomeUnknown},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			a := actionOf(wire.Act{Verb: "snapshot"})
+			a.Class, a.DeadlineMs = core.Read, 200
+			d := NewExecutor(&peer{rules: tt.rules}).Run(context.Background(), a)
+			if d.State != tt.state || d.Error.Code != tt.code || d.Steps != (core.Steps{}) {
+				t.Fatalf("%s %v %+v, want %s %s", d.State, d.Error, d.Steps, tt.state, tt.code)
+			}
+		})
+	}
+	queued := NewExecutor(portFunc(func(*Step) {}))
+	a := actionOf(wire.Act{Verb: "snapshot"})
+	a.Class, a.DeadlineMs = core.Read, 50
+	if d := queued.Run(context.Background(), a); d.State != "refused" || d.Error.Code != core.CodeDeadline {
+		t.Fatalf("never written: %s %v", d.State, d.Error)
+	}
+}
+
+// The record keeps no query; the agent is told the whole address.
+func TestAddressesInRecords(t *testing.T) {
+	p := &peer{rules: func(c wire.Cmd) (Answer, bool) {
+		if c.Method == "Runtime.evaluate" {
+			return good(`{"result":{"value":{"ok":true,"url":"https://shop.test/a?token=s3cret#x","title":"T","text":"t"}}}`), true
+		}
+		return willing(c)
+	}}
+	d := execute(t, p, wire.Act{Verb: "snapshot"})
+	if d.URL != "https://shop.test/a" || !strings.Contains(string(bytes.Join(d.Result, nil)), "s3cret") {
+		t.Fatalf("record %q, result %s", d.URL, d.Result)
+	}
+	for in, want := range map[string]string{
+		"https://u:p@shop.test:8443/a%20b?c#d": "https://shop.test:8443/a%20b",
+		"about:blank":                          "about:blank",
+		"data:text/plain,secret":               "data:",
+		"blob:https://shop.test/1-2":           "blob:",
+		"http://%zz":                           "",
+		"":                                     "",
+	} {
+		if got := withoutQuery(in); got != want {
+			t.Errorf("%q is kept as %q, want %q", in, got, want)
+		}
+	}
+	if n := len(withoutQuery("https://shop.test/" + strings.Repeat("x", 5000))); n > wire.MaxURL {
+		t.Errorf("an address of %d bytes is kept", n)
+	}
+}
+
+// Going back tells the gate where it leads, and nobody else; an entry that is not a
+// website's is not gone to.
+func TestBack(t *testing.T) {
+	at := 1
+	entries := `[{"id":3,"url":"%s"},{"id":4,"url":"https://shop.test/now"}]`
+	visit := func(former string) (*peer, Done) {
+		at = 1
+		p := &peer{}
+		p.rules = func(c wire.Cmd) (Answer, bool) {
+			switch c.Method {
+			case "Page.getNavigationHistory":
+				return good(fmt.Sprintf(`{"currentIndex":%d,"entries":`+entries+`}`, at, former)), true
+			case "Page.navigateToHistoryEntry":
+				at = 0
+			}
+			return willing(c)
+		}
+		return p, execute(t, p, wire.Act{Verb: "back"})
+	}
+	p, d := visit("https://shop.test/before?q=1")
+	if d.State != "finished" {
+		t.Fatalf("%s %v", d.State, d.Error)
+	}
+	var step string
+	for _, c := range p.sent {
+		if c.Method == "Page.navigateToHistoryEntry" {
+			step = string(c.Params)
+		}
+	}
+	if want := `{"entryId":3,"url":"https://shop.test/before?q=1"}`; step != want {
+		t.Fatalf("the gate is told %s, want %s", step, want)
+	}
+	for _, former := range []string{"chrome://settings/passwords", "file:///home/p/secret", "chrome-extension://x/private", "devtools://x"} {
+		p, d := visit(former)
+		raw, _ := wire.Marshal(d.ActionDone)
+		if d.State != "refused" || d.Error.Code != core.CodePolicy || strings.Contains(p.kinds(), "Entry") || strings.Contains(string(raw), former) {
+			t.Errorf("%s: %s after %q: %s", former, d.State, p.kinds(), raw)
+		}
 	}
 }
 

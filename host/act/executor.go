@@ -53,13 +53,14 @@ var verbs = map[string]verbFunc{
 // and at once when ctx is cancelled; the cause of that should be a *core.Error.
 func (x *Executor) Run(ctx context.Context, a wire.Action) Done {
 	left := time.Duration(a.DeadlineMs) * time.Millisecond
-	if a.DeadlineMs == 0 {
-		left = wire.ActionDeadline
-	}
 	r := &run{x: x, a: a, expect: a.Expect, deadline: time.Now().Add(min(left, wire.MaxActionDeadline))}
 	var cancel context.CancelFunc
 	r.ctx, cancel = context.WithDeadline(ctx, r.deadline)
 	defer cancel()
+	if a.DeadlineMs <= 0 {
+		// The daemon names every action's deadline: none left means that it is over.
+		return r.end(nil, core.Refuse(core.CodeDeadline, "the action's deadline had passed before it was begun", "send a new action"))
+	}
 	if err := check(a); err != nil {
 		return r.end(nil, err)
 	}

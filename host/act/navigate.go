@@ -94,6 +94,14 @@ func (r *run) reload() ([][]byte, error) {
 	return r.arrived(map[string]any{}), nil
 }
 
+// historyStep names an entry of the tab's history for the dispatch gate. The tab may
+// be a person's, so the address stays between the host and the gate: the gate holds
+// it to the lease's origins, and takes it out before the browser is asked.
+type historyStep struct {
+	EntryID int64  `json:"entryId"`
+	URL     string `json:"url"`
+}
+
 type history struct {
 	CurrentIndex int `json:"currentIndex"`
 	Entries      []struct {
@@ -132,8 +140,7 @@ func (r *run) back() ([][]byte, error) {
 	if bad := checkURL(to.URL); bad != nil {
 		return nil, bad
 	}
-	step := cdp(page.CommandNavigateToHistoryEntry, page.NavigateToHistoryEntryParams{EntryID: to.ID})
-	if _, err := r.do(effect(step)); err != nil {
+	if _, err := r.do(effect(cdp(page.CommandNavigateToHistoryEntry, historyStep{to.ID, to.URL}))); err != nil {
 		return nil, err
 	}
 	r.moved()

@@ -31,7 +31,6 @@ var allowed = map[string]rule{
 	"DOMSnapshot.captureSnapshot":          {why: "reads the page"},
 	"Page.getLayoutMetrics":                {why: "reads the layout"},
 	"Page.getFrameTree":                    {why: "reads the frames' addresses"},
-	"Page.getNavigationHistory":            {why: "reads the tab's history, which the agent's own navigation made"},
 	"Page.captureScreenshot":               {why: "a picture of the page"},
 	"Page.printToPDF":                      {why: "a picture of the page", params: []string{"landscape", "displayHeaderFooter", "printBackground", "scale", "paperWidth", "paperHeight", "marginTop", "marginBottom", "marginLeft", "marginRight", "pageRanges", "preferCSSPageSize", "generateTaggedPDF"}},
 	"Performance.enable":                   {why: "counts, no content"},

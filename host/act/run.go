@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"net/url"
 	"time"
 
 	"sessiondock.dev/sessiondock/daemon/core"
@@ -33,6 +35,7 @@ type run struct {
 	observed *core.Expect // last told
 	url      string
 
+	reached    bool    // a step of any kind may have been dispatched
 	effects    []*Step // every effect step that was handed over
 	planned    int     // how many there are to be
 	mayMove    bool    // the action itself replaces the document: do not pin it
@@ -75,11 +78,12 @@ func (r *run) wait(s *Step) (Answer, error) {
 	case <-s.done:
 	case <-r.ctx.Done():
 		s.Withhold()
-		if _, ok := s.settled(); !ok {
-			return Answer{}, errStopped
-		}
 	}
-	a := s.answer
+	r.reached = r.reached || s.mayHaveRun()
+	a, ok := s.settled()
+	if !ok {
+		return Answer{}, errStopped
+	}
 	// A barrier may be answered from the document that the action itself led to.
 	// The agent has not seen that one: it is not reported as seen.
 	if s.Cmd.Kind != "barrier" {
@@ -208,7 +212,7 @@ func (r *run) input(cmds ...wire.Cmd) error {
 func (r *run) end(result [][]byte, err error) Done {
 	d := Done{ActionDone: wire.ActionDone{
 		Action: r.a.Action, Epoch: r.a.Epoch, State: "finished",
-		Observed: r.observed, URL: r.url,
+		Observed: r.observed, URL: withoutQuery(r.url),
 	}}
 	for _, s := range r.effects {
 		// Withholding first makes "never sent" final for what is still queued.
@@ -226,6 +230,9 @@ func (r *run) end(result [][]byte, err error) Done {
 		d.Error = secrecy(d.Error, *r.a.Act.Value)
 	}
 	switch {
+	case d.Steps.Dispatched == 0 && r.a.Class == core.Read && r.reached:
+		// It has no effects to count, and it has looked all the same.
+		d.State = "halted"
 	case d.Steps.Dispatched == 0:
 		d.State = "refused"
 	case r.ctx.Err() != nil || r.inBarrier:
@@ -237,7 +244,32 @@ func (r *run) end(result [][]byte, err error) Done {
 	default:
 		d.State = "halted"
 	}
+	if d.State == "halted" || d.State == "unknown" {
+		d.Error = r.begun(d.Error, d.Steps)
+	}
 	return d
+}
+
+// begun makes the reason of an action that was not refused one that nobody takes
+// for leave to send it again: "fenced" and its like say that nothing was
+// dispatched. What the code was stands in the detail "cause".
+func (r *run) begun(e *core.Error, steps core.Steps) *core.Error {
+	if steps.Dispatched == 0 {
+		if e.Code != core.CodeFenced {
+			return e
+		}
+		c := e.With("cause", e.Code)
+		c.Code, c.Message, c.Hint = core.CodeOutcomeUnknown, e.Message+"; the look at the page was cut short", "it changed nothing; look again under the new epoch"
+		return c
+	}
+	if e.Code == core.CodeOutcomeUnknown || e.Code.Info().Retry == core.RetryNever {
+		return e
+	}
+	c := e.With("cause", e.Code)
+	c.Code = core.CodeOutcomeUnknown
+	c.Message = fmt.Sprintf("%s; %d of %d steps had been dispatched", e.Message, steps.Dispatched, steps.Total)
+	c.Hint = "look the action up; do not send it again"
+	return c
 }
 
 // reason returns the refusal that an error stands for.
@@ -247,14 +279,29 @@ func (r *run) reason(err error) *core.Error {
 		if errors.As(context.Cause(r.ctx), &stop) {
 			return stop
 		}
-		return core.Refuse(core.CodeDeadline, "the action's deadline passed",
-			"look the action up; what was dispatched is settled by the extension's reports")
+		return core.Refuse(core.CodeDeadline, "the action's deadline passed", "look again, or send a new action")
 	}
 	var e *core.Error
 	if errors.As(err, &e) {
 		return e
 	}
 	return core.Refuse(core.CodeInternal, err.Error(), "see the log of the host")
+}
+
+// withoutQuery is the part of an address that may be stored: what follows the path
+// can hold a secret, and so can the whole of an address that is no place on the web.
+func withoutQuery(address string) string {
+	if address == "" || address == "about:blank" {
+		return address
+	}
+	u, err := url.Parse(address)
+	switch {
+	case err != nil:
+		return ""
+	case u.Scheme != "http" && u.Scheme != "https":
+		return u.Scheme + ":"
+	}
+	return clip(u.Scheme+"://"+u.Host+u.EscapedPath(), wire.MaxURL-len("…"))
 }
 
 // jsonResult encodes a small result.
