@@ -33,10 +33,13 @@ func recordExit(r *core.Record) int {
 		return core.Code(refused).Info().Exit
 	}
 	if r.Resolution != nil { // a person has said what it did
-		if r.Resolution.Verdict == core.Applied {
+		switch r.Resolution.Verdict {
+		case core.Applied:
 			return 0
+		case core.NotApplied:
+			return 1
 		}
-		return 1
+		return unknown // lifted: the person has let it be unknown
 	}
 	switch r.Local {
 	case core.LocalUnknown, core.Ended, core.Running:

@@ -67,8 +67,11 @@ func (a *authority) input() core.Input {
 		if s.Launch.State == "starting" {
 			return core.LaunchRunning{Slot: slot, Launch: s.Launch.ID, Containment: "weak"}
 		}
+		if link.Nonce == "" {
+			return core.LinkUp{Slot: slot, Nonce: core.Nonce(a.id("n"))}
+		}
 		if !link.Up() {
-			return core.Hello{Slot: slot, Nonce: core.Nonce(a.id("n")), Instance: core.InstanceID(a.id("i")), Mark: s.Epoch}
+			return core.Hello{Slot: slot, Nonce: link.Nonce, Instance: core.InstanceID(a.id("i")), Mark: s.Epoch}
 		}
 		return core.Granted{Slot: slot, Nonce: link.Nonce, Epoch: s.Epoch}
 	case 8, 9:

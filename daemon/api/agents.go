@@ -63,7 +63,7 @@ func (d *door) acquire(r *http.Request) (any, *core.Error) {
 	if err := d.await(r.Context(), l, time.Duration(q.WaitMs)*time.Millisecond); err != nil {
 		if r.Context().Err() != nil {
 			// Nobody is there to read the answer. The daemon's own life bounds this.
-			d.Engine.Enqueue(core.CancelWait{Lease: l.ID, Why: "its client went away"})
+			d.Engine.Enqueue(core.CancelWait{Lease: l.ID, Cap: hash, Why: "its client went away"})
 		}
 		return nil, err
 	}
@@ -233,6 +233,9 @@ func (d *door) act(r *http.Request) (any, *core.Error) {
 	if res.Refusal != nil {
 		return nil, res.Refusal
 	}
+	if res.Action.Lease != in.Lease {
+		return former(res.Action), nil
+	}
 	return d.settled(r.Context(), res.Action, time.Duration(q.DeadlineMs)*time.Millisecond), nil
 }
 
@@ -248,12 +251,36 @@ func (d *door) settled(ctx context.Context, a *core.Action, wait time.Duration) 
 }
 
 // record is an action as its own lease may see it: with what it saw, as long as its
-// epoch is in force.
+// epoch is in force, and after that only with what became of it.
 func (d *door) record(a *core.Action) core.Record {
+	if a.Over {
+		return former(a)
+	}
 	rec := a.Record
 	rec.Result = d.Engine.Result(a)
-	if a.Over && rec.Error == nil && rec.Authority == core.Admitted && a.Host != "finished" {
-		rec.Error = core.Refuse(core.CodeFenced, fmt.Sprintf("epoch %d ended before the action was done", a.Epoch), "look it up by its id; do not send it again")
+	return rec
+}
+
+// former is an action as a former holder may see it: its outcome, no content, and
+// nothing of what a person did in its pages afterwards (I10).
+func former(a *core.Action) core.Record {
+	rec := a.Record
+	rec.Result, rec.URL, rec.Observed = nil, "", nil
+	rec.Evidence = nil
+	for _, e := range a.Evidence {
+		if !e.AfterFence {
+			e.URL = ""
+			rec.Evidence = append(rec.Evidence, e)
+		}
+	}
+	if rec.Error != nil || rec.Authority != core.Admitted || a.Host == "finished" {
+		return rec
+	}
+	if a.Local == core.NotDispatched {
+		rec.Error = core.Refuse(core.CodeFenced, fmt.Sprintf("epoch %d ended before the action was dispatched", a.Epoch), "resume the lease, and ask anew")
+	} else {
+		rec.Error = core.Refuse(core.CodeOutcomeUnknown, fmt.Sprintf("epoch %d ended while the action was under way: local %s, remote %s", a.Epoch, a.Local, a.Remote),
+			"look it up by its id; do not send it again")
 	}
 	return rec
 }
@@ -271,9 +298,7 @@ func (d *door) lookUp(r *http.Request) (any, *core.Error) {
 		return nil, core.Refuse(core.CodeNotFound, "this lease has no action with this id", "it was never admitted")
 	}
 	if a.Lease != res.Lease.ID {
-		rec := a.Record
-		rec.Result = nil
-		return rec, nil
+		return former(a), nil
 	}
 	return d.record(a), nil
 }

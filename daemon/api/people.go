@@ -207,14 +207,14 @@ func (d *door) handback(r *http.Request, slot core.SlotName, q wire.ChangeReques
 }
 
 // start answers when the browser's extension is connected.
-func (d *door) start(r *http.Request, slot core.SlotName, _ wire.ChangeRequest, by string) *core.Error {
+func (d *door) start(r *http.Request, slot core.SlotName, q wire.ChangeRequest, by string) *core.Error {
 	var former core.LaunchID // one that has ended is not the one that is started
 	d.Engine.View(func(s *core.State, _ core.Now) {
 		if l := s.Slots[slot].Launch; l != nil && !l.Live() {
 			former = l.ID
 		}
 	})
-	if res := d.Engine.Submit(r.Context(), core.StartSlot{Slot: slot, By: by}); res.Refusal != nil {
+	if res := d.Engine.Submit(r.Context(), core.StartSlot{Slot: slot, IfEpoch: q.IfEpoch, By: by}); res.Refusal != nil {
 		return res.Refusal
 	}
 	var l *core.Launch
@@ -253,7 +253,7 @@ func (d *door) stopPage(r *http.Request, slot core.SlotName, q wire.ChangeReques
 }
 
 func (d *door) adopt(r *http.Request, slot core.SlotName, q wire.ChangeRequest, by string) *core.Error {
-	return d.Engine.Submit(r.Context(), core.Adopt{Slot: slot, Note: q.Note, By: by}).Refusal
+	return d.Engine.Submit(r.Context(), core.Adopt{Slot: slot, Note: q.Note, IfEpoch: q.IfEpoch, By: by}).Refusal
 }
 
 func (d *door) lift(r *http.Request, slot core.SlotName, q wire.ChangeRequest, by string) *core.Error {
@@ -344,7 +344,7 @@ func (d *door) revoke(r *http.Request) (any, *core.Error) {
 			return nil, err
 		}
 	}
-	return d.leaseVerb(r, core.Revoke{Lease: leaseID(r), Note: q.Note, By: d.by(q.By)})
+	return d.leaseVerb(r, core.Revoke{Lease: leaseID(r), Note: q.Note, IfEpoch: q.IfEpoch, By: d.by(q.By)})
 }
 
 func (d *door) action(r *http.Request) (any, *core.Error) {
@@ -362,7 +362,7 @@ func (d *door) resolve(r *http.Request) (any, *core.Error) {
 		return nil, err
 	}
 	res := d.Engine.Submit(r.Context(), core.Resolve{
-		Action: core.ActionID(r.PathValue("action")), Verdict: q.Verdict, Note: q.Note, By: d.by(q.By),
+		Action: core.ActionID(r.PathValue("action")), Verdict: q.Verdict, Note: q.Note, IfEpoch: q.IfEpoch, By: d.by(q.By),
 	})
 	if res.Refusal != nil {
 		return nil, res.Refusal
@@ -379,7 +379,7 @@ func (d *door) events(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	limit, err := number(q.Get("limit"), 1000, 10_000)
+	limit, err := number(q.Get("limit"), 1000, 1000)
 	if err != nil {
 		fail(w, err)
 		return
@@ -430,6 +430,7 @@ func (d *door) follow(w http.ResponseWriter, r *http.Request, after int64) {
 	w.Header().Set("Cache-Control", "no-store")
 	out := http.NewResponseController(w)
 	for {
+		out.SetWriteDeadline(time.Now().Add(bodyWait)) // a reader that does not read is cut off
 		changed := d.Engine.Changed("")
 		rows, err := d.rows(after, 500)
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -119,15 +120,13 @@ func (c *checked) Accept() (net.Conn, error) {
 type counted struct {
 	*net.UnixConn
 	free chan struct{}
-	once bool
+	once sync.Once
 }
 
 func (c *counted) Close() error {
-	if !c.once {
-		c.once = true
-		<-c.free
-	}
-	return c.UnixConn.Close()
+	err := c.UnixConn.Close()
+	c.once.Do(func() { <-c.free })
+	return err
 }
 
 // handler routes. What a page in a browser would send never gets as far: an Origin,
@@ -154,9 +153,31 @@ func (d *door) handler() http.Handler {
 			fail(w, core.Refuse(core.CodeDenied, "the Host is not this socket's", "use http://localhost/v1/..."))
 			return
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, wire.MaxBody)
+		if r.Body != http.NoBody {
+			// A body is read within its time; what follows may wait as long as was asked.
+			wait := http.NewResponseController(w)
+			wait.SetReadDeadline(time.Now().Add(bodyWait))
+			r.Body = &timedBody{http.MaxBytesReader(w, r.Body, wire.MaxBody), wait}
+		}
 		mux.ServeHTTP(w, r)
 	})
+}
+
+// bodyWait bounds the reading of a request and the writing of one event.
+const bodyWait = 30 * time.Second
+
+// timedBody lifts the read deadline once the body has been read.
+type timedBody struct {
+	io.ReadCloser
+	wait *http.ResponseController
+}
+
+func (b *timedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		b.wait.SetReadDeadline(time.Time{})
+	}
+	return n, err
 }
 
 // route registers a handler that returns its answer or a refusal.

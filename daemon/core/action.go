@@ -141,13 +141,27 @@ func (t *tx) done(in Done) *Error {
 		w.Seen[o.Tab] = o.Document
 		w.LastTab = o.Tab
 	}
-	if at := slices.Index(w.Lane, a.Action); at >= 0 {
-		w.Lane = slices.Delete(w.Lane, at, at+1)
-		if at == 0 && len(w.Lane) > 0 {
-			t.send(t.action(w.Lane[0]))
-		}
-	}
+	t.next(a)
 	return nil
+}
+
+// next takes an action out of its lane and sends the one that is first then. One whose
+// deadline has passed meanwhile is refused, not sent.
+func (t *tx) next(a *Action) {
+	w := t.work(a.Slot)
+	at := slices.Index(w.Lane, a.Action)
+	if at < 0 {
+		return
+	}
+	w.Lane = slices.Delete(w.Lane, at, at+1)
+	for at == 0 && len(w.Lane) > 0 {
+		first := t.action(w.Lane[0])
+		if !first.Deadline.Passed(t.now) {
+			t.send(first)
+			return
+		}
+		t.overdue(first)
+	}
 }
 
 // resolve records a person's verdict on an action.
@@ -163,8 +177,14 @@ func (t *tx) resolve(in Resolve) *Error {
 	if a == nil {
 		return Refuse(CodeNotFound, fmt.Sprintf("there is no action %q", clip(string(in.Action), 80)), "sessiondock actions SLOT")
 	}
+	if err := t.seeSlot(a.Slot).at(in.IfEpoch); err != nil {
+		return err
+	}
 	if !a.Over {
 		return Refuse(CodeConflict, "the action's lease still has control", "it may settle by itself; take the slot over first").With("action", a.Action)
+	}
+	if a.Closed {
+		return Refuse(CodeConflict, fmt.Sprintf("the action is settled: local %s, remote %s", a.Local, a.Remote), "nothing is left to resolve").With("action", a.Action)
 	}
 	if a.Class == Read {
 		return Refuse(CodeConflict, "the action only looked at the page: there is nothing to resolve", "")
@@ -193,8 +213,8 @@ func (t *tx) lift(in Lift) *Error {
 	if s == nil || s.Removed {
 		return noSlot(in.Slot)
 	}
-	if in.IfEpoch != nil && *in.IfEpoch != s.Epoch {
-		return wrongEpoch(s.Name, *in.IfEpoch, s.Epoch)
+	if err := s.at(in.IfEpoch); err != nil {
+		return err
 	}
 	if in.Note == "" {
 		return Refuse(CodeInvalid, "a note is missing", "say what you checked: --note TEXT")

@@ -24,6 +24,9 @@ func (t *tx) change(s *Slot, to Holder, lease LeaseID, epoch Epoch, hold HoldID)
 			t.settle(a)
 		}
 	}
+	if fromPerson || to.Kind == "human" {
+		s.PersonUntil = s.Epoch
+	}
 	s.Holder, s.Lease = to, lease
 	t.fence(s, hold, fromPerson)
 	t.touch(s.Name)
@@ -37,8 +40,9 @@ func (t *tx) fence(s *Slot, hold HoldID, fromPerson bool) {
 		s.Fence = FenceNow{State: "drained", SinceMs: t.now.WallMs}
 		return
 	}
-	if s.Launch != nil && s.Launch.State == "starting" && link.Nonce == "" {
-		// Nothing has been dispatched by this launch; its hello will be fenced.
+	if s.Launch.Live() && !s.Launch.Linked {
+		// No host of this launch was ever attested, so nothing was dispatched by it; its
+		// hello will be fenced.
 		s.Fence = FenceNow{State: "drained", SinceMs: t.now.WallMs}
 		return
 	}
@@ -150,8 +154,9 @@ func earlier(a, b Deadline) Deadline {
 
 // block is one reason why a slot cannot be granted now.
 type block struct {
-	code Code
-	text string
+	code   Code
+	text   string // for people
+	public string // for agents: nothing of another's pages or actions (I10)
 	// itself: it will pass without a person's doing.
 	itself bool
 }
@@ -162,7 +167,11 @@ type block struct {
 func (t *tx) blocks(s *Slot, agent AgentName) []block {
 	var out []block
 	add := func(code Code, itself bool, format string, args ...any) {
-		out = append(out, block{code, fmt.Sprintf(format, args...), itself})
+		text := fmt.Sprintf(format, args...)
+		out = append(out, block{code, text, text, itself})
+	}
+	private := func(code Code, itself bool, public, format string, args ...any) {
+		out = append(out, block{code, fmt.Sprintf(format, args...), public, itself})
 	}
 	switch {
 	case s.Removed:
@@ -177,7 +186,7 @@ func (t *tx) blocks(s *Slot, agent AgentName) []block {
 		add(CodeHeld, true, "kept for %s, whose lease can be resumed for %s more", l.Agent, span(l.Expires.LeftMs(t.now)))
 	}
 	for _, r := range s.Reasons {
-		add(CodeQuarantined, false, "quarantined: %s", r.Text)
+		private(CodeQuarantined, false, "quarantined: "+r.Code, "quarantined: %s", r.Text)
 	}
 	switch s.Fence.State {
 	case "pending":
@@ -201,26 +210,26 @@ func (t *tx) blocks(s *Slot, agent AgentName) []block {
 			continue
 		}
 		if a.canSettle(t.now) {
-			add(CodeBusy, true, "%s (%s): local %s, remote %s", a.Summary, a.Action, a.Local, a.Remote)
+			private(CodeBusy, true, "an earlier action is not settled yet", "%s (%s): local %s, remote %s", a.Summary, a.Action, a.Local, a.Remote)
 		} else {
-			add(CodeQuarantined, false, "quarantined: %s (%s): local %s, remote %s", a.Summary, a.Action, a.Local, a.Remote)
+			private(CodeQuarantined, false, "quarantined: the outcome of an earlier action is not known", "quarantined: %s (%s): local %s, remote %s", a.Summary, a.Action, a.Local, a.Remote)
 		}
 	}
 	if agent != "" {
 		for _, d := range s.Scripts {
 			if d.Agent != agent {
-				add(CodeBusy, false, "a page with a script of %s is still open: %s; reload it or stop it", d.Agent, d.URL)
+				private(CodeBusy, false, "a page with another agent's script is still open", "a page with a script of %s is still open: %s; reload it or stop it", d.Agent, d.URL)
 			}
 		}
 	}
 	return out
 }
 
-// refuseBlocked turns blocks into one refusal; the first names the code.
+// refuseBlocked turns blocks into one refusal for an agent; the first names the code.
 func refuseBlocked(s *Slot, bs []block) *Error {
 	texts := make([]string, len(bs))
 	for i, b := range bs {
-		texts[i] = b.text
+		texts[i] = b.public
 	}
 	hint := "ask again with a longer wait"
 	switch bs[0].code {
@@ -257,7 +266,12 @@ func (t *tx) takeover(in Takeover) *Error {
 			return err
 		}
 	} else if in.Epoch <= s.Epoch {
-		return nil // a later control change was decided on the same register
+		// Something was decided above the number that this takeover was issued before
+		// its record came. The person was told that control is theirs: it is.
+		if s.Holder.Kind == "human" {
+			return nil
+		}
+		in.Epoch = 0
 	}
 	t.interrupt(s)
 	t.change(s, Holder{Kind: "human", Name: in.Surface}, "", in.Epoch, in.Hold)
@@ -281,6 +295,14 @@ func CheckTakeover(slot SlotName, holder Holder, epoch Epoch, ifEpoch *Epoch, fr
 	return nil
 }
 
+// at refuses a verb that a person decided on at another epoch than the slot's.
+func (s *Slot) at(ifEpoch *Epoch) *Error {
+	if ifEpoch != nil && *ifEpoch != s.Epoch {
+		return wrongEpoch(s.Name, *ifEpoch, s.Epoch)
+	}
+	return nil
+}
+
 func wrongEpoch(slot SlotName, asked, is Epoch) *Error {
 	return Refuse(CodeConflict, fmt.Sprintf("slot %s is at epoch %d, not %d", slot, is, asked),
 		"look at its status and decide again").With("epoch", is).With("if_epoch", asked)
@@ -297,7 +319,7 @@ func (t *tx) interrupt(s *Slot) {
 		return
 	}
 	l = t.lease(s.Lease)
-	l.State, l.Why = LeaseInterrupted, "a person took over"
+	l.State, l.Why, l.ClaimBy = LeaseInterrupted, "a person took over", Deadline{}
 	s.Interrupted = l.ID
 }
 
@@ -308,8 +330,8 @@ func (t *tx) handback(in Handback) *Error {
 	if s == nil || s.Removed {
 		return noSlot(in.Slot)
 	}
-	if in.IfEpoch != nil && *in.IfEpoch != s.Epoch {
-		return wrongEpoch(s.Name, *in.IfEpoch, s.Epoch)
+	if err := s.at(in.IfEpoch); err != nil {
+		return err
 	}
 	if s.Holder.Kind != "human" {
 		return Refuse(CodeConflict, fmt.Sprintf("slot %s is not held by a person", s.Name), "only a person's hold is handed back")
@@ -360,8 +382,8 @@ func (t *tx) stopPage(in StopPage) *Error {
 	if s == nil || s.Removed {
 		return noSlot(in.Slot)
 	}
-	if in.IfEpoch != nil && *in.IfEpoch != s.Epoch {
-		return wrongEpoch(s.Name, *in.IfEpoch, s.Epoch)
+	if err := s.at(in.IfEpoch); err != nil {
+		return err
 	}
 	if s.Holder.Kind != "human" {
 		return Refuse(CodeConflict, fmt.Sprintf("slot %s is not held by a person", s.Name), "take it over first")

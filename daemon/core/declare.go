@@ -101,6 +101,12 @@ func CheckSpec(b BindingSpec) *Error {
 			return Refuse(CodeLimit, "a field of the binding is longer than 1024 bytes", "shorten it")
 		}
 	}
+	if len(b.Keys) > 0 {
+		return Refuse(CodeInvalid, "conflict keys are not enforced in this version, so they are not accepted", "leave --key out")
+	}
+	if b.Account != "" && b.Account != "none" {
+		return Refuse(CodeInvalid, "a sign-in cannot be confirmed in this version, so an account is not accepted", "leave --account out, or use --account none")
+	}
 	if b.MaxLifetimeMs < 0 || b.MaxLifetimeMs > MaxLeaseMs {
 		return Refuse(CodeInvalid, "max_lifetime_ms is out of range", "0 to seven days")
 	}
@@ -190,6 +196,11 @@ func (t *tx) removeBinding(in RemoveBinding) *Error {
 	v := *b
 	v.Removed = true
 	t.res.Delta.Bindings = append(t.res.Delta.Bindings, &v)
+	for _, id := range t.s.delegationsOf(b.Name) {
+		d := *t.s.Delegations[id]
+		d.Revoked = true
+		t.res.Delta.Delegations = append(t.res.Delta.Delegations, &d)
+	}
 	t.log("binding removed", t.seeSlot(b.Slot), "", "", "binding "+string(b.Name))
 	return nil
 }

@@ -75,6 +75,18 @@ func (x *index) lease(l *Lease) {
 	}
 }
 
+// delegationsOf returns a binding's delegations, sorted.
+func (s *State) delegationsOf(b BindingName) []DelegationID {
+	var out []DelegationID
+	for id, d := range s.Delegations {
+		if d.Binding == b && !d.Revoked {
+			out = append(out, id)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // slotNames returns the slots' names, sorted.
 func (s *State) slotNames() []SlotName {
 	names := make([]SlotName, 0, len(s.Slots))

@@ -60,8 +60,9 @@ type (
 		By      By
 	}
 	StartSlot struct {
-		Slot SlotName
-		By   By
+		Slot    SlotName
+		IfEpoch *Epoch
+		By      By
 	}
 	StopSlot struct {
 		Slot    SlotName
@@ -70,14 +71,16 @@ type (
 		By      By
 	}
 	Revoke struct { // a person ends a lease
-		Lease LeaseID
-		Note  string
-		By    By
+		Lease   LeaseID
+		Note    string
+		IfEpoch *Epoch
+		By      By
 	}
 	Resolve struct {
 		Action  ActionID
 		Verdict Remote
 		Note    string
+		IfEpoch *Epoch
 		By      By
 	}
 	Lift struct {
@@ -87,9 +90,10 @@ type (
 		By      By
 	}
 	Adopt struct {
-		Slot SlotName
-		Note string
-		By   By
+		Slot    SlotName
+		Note    string
+		IfEpoch *Epoch
+		By      By
 	}
 )
 
@@ -110,6 +114,7 @@ type (
 	}
 	CancelWait struct {
 		Lease LeaseID
+		Cap   string // of the request that gives up; another request may have taken its place
 		Why   string
 	}
 	Claim struct { // any authenticated look at a lease
@@ -161,6 +166,8 @@ type (
 		MarkSeq  int64
 		Person   bool
 		Hold     HoldID // empty: none
+		StopPage bool   // the hold asks for it
+		Tabs     []Tab
 		Reports  []Report
 	}
 	LinkLost struct {
@@ -256,6 +263,9 @@ type (
 		Containment string
 		How         string
 	}
+	Overdue struct { // an action's deadline came before it could be handed to the host
+		Action ActionID
+	}
 	Restarted struct{} // the daemon has loaded its journal
 	Tick      struct{}
 )
@@ -294,5 +304,6 @@ func (Done) input()           {}
 func (LaunchStarting) input() {}
 func (LaunchRunning) input()  {}
 func (LaunchEnded) input()    {}
+func (Overdue) input()        {}
 func (Restarted) input()      {}
 func (Tick) input()           {}

@@ -10,7 +10,12 @@ func (t *tx) startSlot(in StartSlot) *Error {
 	if s == nil || s.Removed {
 		return noSlot(in.Slot)
 	}
+	if err := s.at(in.IfEpoch); err != nil {
+		return err
+	}
 	switch {
+	case s.Launch.Live() && s.Launch.State == "stopping":
+		return Refuse(CodeBusy, fmt.Sprintf("the browser of slot %s is being stopped", s.Name), "ask again shortly")
 	case s.Launch.Live() && s.Launch.State == "unknown":
 		return Refuse(CodeConflict, fmt.Sprintf("it is not known whether the former browser of slot %s has ended", s.Name), "sessiondock slot stop "+string(s.Name)+" --now")
 	case s.Launch.Live():
@@ -27,8 +32,8 @@ func (t *tx) stopSlot(in StopSlot) *Error {
 	if s == nil || s.Removed {
 		return noSlot(in.Slot)
 	}
-	if in.IfEpoch != nil && *in.IfEpoch != s.Epoch {
-		return wrongEpoch(s.Name, *in.IfEpoch, s.Epoch)
+	if err := s.at(in.IfEpoch); err != nil {
+		return err
 	}
 	if s.Holder.Kind == "agent" {
 		return Refuse(CodeHeld, fmt.Sprintf("slot %s is held by agent %s", s.Name, s.Holder.Name), "take it over first: sessiondock takeover "+string(s.Name)+" --stop-browser").With("holder", s.Holder)
@@ -40,6 +45,7 @@ func (t *tx) stopSlot(in StopSlot) *Error {
 		s.Launch.State = "stopping"
 	}
 	s.Launch.StopAsked = true
+	s.Launch.StopNow = s.Launch.StopNow || in.Now
 	t.emit(StopLaunch{Slot: s.Name, Launch: s.Launch.ID, Now: in.Now})
 	t.log("stop", s, "", "", fmt.Sprintf("launch %d, now %v", s.Launch.Generation, in.Now))
 	t.touch(s.Name)
@@ -141,6 +147,9 @@ func (t *tx) adopt(in Adopt) *Error {
 	if in.Note == "" {
 		return Refuse(CodeInvalid, "a note is missing", "say why: --note TEXT")
 	}
+	if err := s.at(in.IfEpoch); err != nil {
+		return err
+	}
 	if !s.has("epoch_regression") {
 		return Refuse(CodeConflict, fmt.Sprintf("slot %s needs no adoption", s.Name), "sessiondock status "+string(s.Name))
 	}
@@ -151,8 +160,15 @@ func (t *tx) adopt(in Adopt) *Error {
 	if mark >= MaxEpoch-EpochChunk {
 		return Refuse(CodeEpochRegression, "the browser's mark leaves no epochs", "make a new slot")
 	}
+	for _, id := range t.liveLeases(s.Name) {
+		if t.seeLease(id).State != LeaseWaiting {
+			t.endLease(t.lease(id), "the slot was adopted after an older database was restored")
+		}
+	}
+	s.Interrupted = ""
 	s.Epoch = max(s.Epoch, mark)
 	s.Ceiling = max(s.Ceiling, s.Epoch)
+	s.SeqAdopted = t.link(s.Name).MarkSeq
 	t.dropReason(s, "epoch_regression", "adopted: "+in.Note)
 	t.addReason(s, "adopted", "adopted after an older database was restored; what happened since that copy is not known", "sessiondock quarantine lift "+string(s.Name)+" --note TEXT")
 	t.change(s, Holder{Kind: "none"}, "", 0, "")
@@ -170,9 +186,12 @@ func (t *tx) restarted() *Error {
 			continue
 		}
 		t.endWork(name)
-		s.Before = s.Epoch
+		before := s.Epoch
 		s.Epoch = s.Ceiling + 1
 		t.reserve(s)
+		if s.Holder.Kind == "human" {
+			s.PersonUntil = s.Epoch
+		}
 		rebooted := s.Launch.Live() && s.Launch.BootID != t.now.BootID
 		for _, id := range t.openActions(name) {
 			a := t.action(id)
@@ -195,10 +214,13 @@ func (t *tx) restarted() *Error {
 		if s.Holder.Kind == "agent" {
 			s.Holder = Holder{Kind: "none"}
 		}
-		t.log("restarted", s, "", "", fmt.Sprintf("epochs go on above %d", s.Before))
+		t.log("restarted", s, "", "", fmt.Sprintf("epochs go on above %d", before))
 		if rebooted {
 			t.launchEnded(LaunchEnded{Slot: name, Launch: s.Launch.ID, Verified: true, How: "the machine was rebooted"})
 			t.by = "system"
+		}
+		if s.Launch.Live() && s.Launch.StopAsked {
+			t.emit(StopLaunch{Slot: name, Launch: s.Launch.ID, Now: s.Launch.StopNow})
 		}
 		t.fence(s, "", false)
 		if s.Fence.State == "pending" {

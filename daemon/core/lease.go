@@ -53,7 +53,8 @@ func (t *tx) acquire(in Acquire) *Error {
 	}
 	if bs := t.blocks(s, in.Agent); in.WaitMs == 0 && (len(bs) > 0 || waiting > 0) {
 		if len(bs) == 0 {
-			bs = []block{{CodeBusy, fmt.Sprintf("%d requests wait before this one", waiting), true}}
+			text := fmt.Sprintf("%d requests wait before this one", waiting)
+			bs = []block{{CodeBusy, text, text, true}}
 		}
 		t.log("refused", s, "", "", "acquire: "+bs[0].text)
 		return refuseBlocked(s, bs)
@@ -124,7 +125,7 @@ func (t *tx) acquireAgain(id LeaseID, in Acquire) *Error {
 // cancelWait ends a waiter whose client has gone.
 func (t *tx) cancelWait(in CancelWait) *Error {
 	l := t.seeLease(in.Lease)
-	if l == nil || l.State != LeaseWaiting && l.State != LeaseGranted {
+	if l == nil || l.State != LeaseWaiting && l.State != LeaseGranted || in.Cap != "" && in.Cap != l.CapHash {
 		return nil
 	}
 	l = t.lease(in.Lease)
@@ -240,6 +241,9 @@ func (t *tx) revoke(in Revoke) *Error {
 	if l.State == LeaseEnded {
 		t.res.Lease = l
 		return nil
+	}
+	if err := t.seeSlot(l.Slot).at(in.IfEpoch); err != nil {
+		return err
 	}
 	t.endControl(t.lease(l.ID), "revoked by a person"+noted(in.Note), "revoked")
 	return nil

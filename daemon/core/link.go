@@ -21,6 +21,9 @@ func (t *tx) linkUp(in LinkUp) *Error {
 	if !s.Launch.Live() {
 		return Refuse(CodeConflict, fmt.Sprintf("a host of slot %s, whose launch has ended", s.Name), "")
 	}
+	if !s.Launch.Linked {
+		t.slot(s.Name).Launch.Linked = true
+	}
 	t.setLink(s.Name, LinkState{Nonce: in.Nonce})
 	return nil
 }
@@ -36,9 +39,9 @@ func (t *tx) hello(in Hello) *Error {
 	if t.link(s.Name).Nonce != in.Nonce {
 		return stale(in.Slot)
 	}
-	t.setLink(s.Name, LinkState{Nonce: in.Nonce, Instance: in.Instance, Mark: in.Mark})
+	t.setLink(s.Name, LinkState{Nonce: in.Nonce, Instance: in.Instance, Mark: in.Mark, MarkSeq: in.MarkSeq})
 	t.log("hello", s, "", "", fmt.Sprintf("extension instance %s, mark %d", clip(string(in.Instance), 40), in.Mark))
-	if in.Mark > s.Ceiling || in.MarkSeq > t.s.Seq {
+	if in.Mark > s.Ceiling || in.MarkSeq > max(t.s.Seq, s.SeqAdopted) {
 		t.addReason(s, "epoch_regression",
 			fmt.Sprintf("its browser has seen epoch %d and journal entry %d, this database knows %d and %d: it was restored from an older copy", in.Mark, in.MarkSeq, s.Ceiling, t.s.Seq),
 			"sessiondock slot adopt "+string(s.Name)+" --note TEXT")
@@ -53,8 +56,12 @@ func (t *tx) hello(in Hello) *Error {
 	switch {
 	case in.Hold != "" && in.Hold != s.LastHold:
 		t.takenUnseen(s, in.Hold, "its hold came with the extension's hello")
+		if in.StopPage {
+			t.emit(SendStopPage{Slot: s.Name, Epoch: s.Epoch, Tabs: in.Tabs})
+			t.log("stop page", s, "", "", "asked for with the hold")
+		}
 		return nil
-	case in.Person && in.Mark > s.Before && s.Before != 0 && s.Holder.Kind != "human":
+	case in.Person && in.Mark > s.PersonUntil && s.Holder.Kind != "human":
 		t.takenUnseen(s, "", fmt.Sprintf("the extension was fenced at epoch %d by a takeover that was not recorded", in.Mark))
 		return nil
 	}
@@ -183,8 +190,8 @@ func (t *tx) drained(in Drained) *Error {
 		listed[r.Action] = true
 		t.merge(r.Action, s.Name, r)
 	}
-	if in.Epoch != s.Epoch || s.Fence.State == "drained" {
-		return nil
+	if in.Epoch != s.Epoch || s.Fence.State != "draining" {
+		return nil // without an acknowledgement a drain proves nothing (I5)
 	}
 	for _, id := range t.openActions(s.Name) {
 		a := t.seeAction(id)
@@ -193,7 +200,7 @@ func (t *tx) drained(in Drained) *Error {
 		}
 		a = t.action(id)
 		a.Drained = true
-		if !listed[id] && a.Reported == 0 && a.Instance == link.Instance || listed[id] && a.Reported == 0 && a.Open == 0 && a.Class == Write {
+		if a.Class == Write && a.Reported == 0 && (!listed[id] && a.Instance == link.Instance || listed[id] && a.Open == 0) {
 			a.How = "none"
 		}
 		t.settle(a)
@@ -204,7 +211,6 @@ func (t *tx) drained(in Drained) *Error {
 			s.Pending = append(s.Pending, d)
 		}
 	}
-	t.dropReason(s, "fence_unacknowledged", "acknowledged late")
 	s.Fence = FenceNow{State: "drained", SinceMs: t.now.WallMs}
 	t.log("drained", s, "", "", "")
 	if s.Holder.Kind == "agent" {
@@ -224,7 +230,9 @@ func (t *tx) documentEnded(in DocumentEnded) *Error {
 	s.Scripts = slices.DeleteFunc(s.Scripts, gone)
 	s.Pending = slices.DeleteFunc(s.Pending, gone)
 	for _, id := range t.openActions(s.Name) {
-		if a := t.seeAction(id); a.Document == in.Document && a.Local == Running && (a.Script && a.Over || in.How == "crashed") {
+		a := t.seeAction(id)
+		open := a.Local == Running || a.Local == LocalUnknown
+		if a.Document == in.Document && open && (a.Script && a.Over || in.How == "crashed") {
 			a = t.action(id)
 			a.How = "ended"
 			t.settle(a)

@@ -18,6 +18,10 @@ func (t *tx) settle(a *Action) {
 	if a.Local != wasLocal {
 		a.evidence(Evidence{Kind: "local", AtMs: t.now.WallMs, Source: "daemon", Rule: a.localRule(), Text: string(a.Local)})
 	}
+	if a.Local == Finished && wasLocal != Finished && wasLocal != Running {
+		// It came to rest later than had been known: what it started may leave only now.
+		a.WatchEnds, a.Watched, a.WatchedUntil = Deadline{}, false, 0
+	}
 	if a.Local != Running && a.Sent {
 		if a.Times.Settled == 0 {
 			a.Times.Settled = t.now.WallMs
@@ -49,14 +53,16 @@ func (a *Action) local() Local {
 	if !a.Sent {
 		return NotDispatched // it never left the daemon
 	}
-	switch a.Host {
-	case "finished":
+	switch {
+	case a.Host == "finished":
 		return Finished
-	case "refused":
+	case a.Host == "refused" && a.Reported == 0:
 		return NotDispatched
-	case "failed":
+	case a.Host == "failed" && len(a.Requests) == 0 && a.More == 0:
 		return Failed
 	}
+	// A host that says "refused" or "failed" of what the extension saw dispatched, or
+	// saw requests of, proves nothing.
 	if a.How == "none" {
 		return NotDispatched // proved by the instance that had the grant
 	}

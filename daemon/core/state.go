@@ -50,11 +50,15 @@ type Slot struct {
 	Scripts    []DocNow `json:"scripts"`    // documents with an agent's script, not known to have ended
 	Pending    []DocNow `json:"pending"`    // documents with input pending, during a drain
 	Reasons    []Reason `json:"reasons"`    // of quarantine, apart from the actions themselves
-	// Before is the epoch that was recorded when this daemon started. A person's
-	// takeover above it is one that the former daemon did not live to record.
-	Before    Epoch      `json:"before"`
-	ScriptsBy InstanceID `json:"scripts_by"` // the worker that vouches for Scripts
-	LastAgent AgentName  `json:"last_agent"` // the last agent that held the slot
+	// PersonUntil is the highest epoch up to which what people did is recorded. An
+	// extension that was fenced for a person above it tells of a takeover that a daemon
+	// did not live to record.
+	PersonUntil Epoch `json:"person_until"`
+	// SeqAdopted is the journal sequence of an extension's mark that a person has
+	// accepted although this journal is behind it.
+	SeqAdopted int64      `json:"seq_adopted"`
+	ScriptsBy  InstanceID `json:"scripts_by"` // the worker that vouches for Scripts
+	LastAgent  AgentName  `json:"last_agent"` // the last agent that held the slot
 }
 
 // FenceNow is the slot's last fence.
@@ -69,7 +73,8 @@ type LinkState struct {
 	Nonce    Nonce
 	Instance InstanceID // empty until its hello was accepted
 	Granted  Epoch      // the epoch whose grant the extension confirmed
-	Mark     Epoch      // the high-water mark that its hello told
+	Mark     Epoch      // the high-water mark that its hello told, and the
+	MarkSeq  int64      // journal sequence that came with it
 }
 
 // Up says whether the extension has said hello on this link.
@@ -88,9 +93,11 @@ type Launch struct {
 	SecretHash   string   `json:"secret_hash"`
 	Debug        string   `json:"debug"` // debugging switches of a test launch
 	BootID       string   `json:"boot_id"`
+	Linked       bool     `json:"linked"` // a host of it was attested
 	StartedMs    int64    `json:"started"`
 	EndedMs      int64    `json:"ended"`
 	StopAsked    bool     `json:"stop_asked"` // a person asked for its end
+	StopNow      bool     `json:"stop_now"`   // at once, not cleanly
 	How          string   `json:"how"`        // how its end was verified, or why not
 }
 

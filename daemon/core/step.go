@@ -96,6 +96,8 @@ func (t *tx) decide(in Input) *Error {
 		return t.launchRunning(in)
 	case LaunchEnded:
 		return t.launchEnded(in)
+	case Overdue:
+		return t.notSent(in)
 	case Restarted:
 		return t.restarted()
 	case Tick:

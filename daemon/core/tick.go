@@ -70,6 +70,22 @@ func (t *tx) fenceDue(s *Slot) {
 	t.touch(s.Name)
 }
 
+// notSent refuses an action that was admitted, and whose deadline came before the
+// engine could hand it over.
+func (t *tx) notSent(in Overdue) *Error {
+	a := t.seeAction(in.Action)
+	if a == nil || a.Over || a.Host != "" {
+		return nil
+	}
+	a = t.action(in.Action)
+	a.Host = "refused"
+	a.Authority = Refused(CodeDeadline)
+	a.Error = Refuse(CodeDeadline, "its deadline came before it could be handed to the browser; it was not dispatched", "ask again with a longer deadline_ms")
+	t.settle(a)
+	t.next(a)
+	return nil
+}
+
 // overdue refuses an action that waited for its turn beyond its deadline.
 func (t *tx) overdue(a *Action) {
 	w := t.work(a.Slot)

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -25,17 +26,17 @@ func (e *Engine) carry(eff core.Effect) {
 			e.send(eff.Slot, eff, Context{})
 		}
 	case core.SendPoke:
-		if e.reg.current(eff.Slot, eff.Epoch) {
+		if e.reg.grants(eff.Slot, eff.Epoch) {
 			e.send(eff.Slot, eff, Context{})
 		}
 	case core.SendGrant:
-		if eff.Epoch != 0 && !e.reg.current(eff.Slot, eff.Epoch) {
+		if eff.Epoch != 0 && !e.reg.grants(eff.Slot, eff.Epoch) {
 			eff.Epoch = 0
 		}
 		e.send(eff.Slot, eff, Context{})
 	case core.SendAction:
 		payload, ok := e.payloads.take(eff.Action)
-		if !ok || !e.reg.current(eff.Slot, eff.Epoch) {
+		if !e.reg.grants(eff.Slot, eff.Epoch) {
 			return // the drain will show that it was never dispatched
 		}
 		c := Context{Payload: payload}
@@ -43,6 +44,10 @@ func (e *Engine) carry(eff core.Effect) {
 			c.Action = s.Actions[eff.Action]
 			c.LeftMs = c.Action.Deadline.LeftMs(now)
 		})
+		if !ok || c.LeftMs <= 0 {
+			e.later(core.Overdue{Action: eff.Action}) // a commit took longer than it had
+			return
+		}
 		e.send(eff.Slot, eff, c)
 	case core.SendForget:
 		e.send(eff.Slot, eff, Context{})
@@ -73,6 +78,8 @@ func (e *Engine) send(slot core.SlotName, eff core.Effect, c Context) {
 
 // Attach makes a link the slot's. A former one is closed first.
 func (e *Engine) Attach(slot core.SlotName, l Link) {
+	e.attaching.Lock() // what two hosts say of one slot is told in the order it happened
+	defer e.attaching.Unlock()
 	e.linksMu.Lock()
 	old := e.links[slot]
 	e.links[slot] = l
@@ -102,16 +109,15 @@ func (e *Engine) link(slot core.SlotName) Link {
 
 // Takeover gives a slot to a person: number and fence first, the record after.
 func (e *Engine) Takeover(ctx context.Context, in core.Takeover) core.Result {
-	epoch, again, err := e.reg.takeover(in.Slot, in.Surface, in.Hold, in.IfEpoch, in.FromPerson)
+	in, again, err := e.reg.takeover(in)
 	if err != nil {
 		return core.Result{Refusal: err}
 	}
-	fence := core.SendFence{Slot: in.Slot, Epoch: epoch, Person: true, Hold: in.Hold, WatchMs: core.DefaultWatchMs}
+	fence := core.SendFence{Slot: in.Slot, Epoch: in.Epoch, Person: true, Hold: in.Hold, WatchMs: core.DefaultWatchMs}
 	if again {
 		e.send(in.Slot, fence, Context{})
 		return core.Result{Repeat: true}
 	}
-	in.Epoch = epoch
 	// The record goes into the inbox before the fence goes out, so that it is decided
 	// before the extension's answer. With a full inbox the fence does not wait for it.
 	r := request{in, make(chan core.Result, 1)}
@@ -133,8 +139,8 @@ func (e *Engine) Takeover(ctx context.Context, in core.Takeover) core.Result {
 func (e *Engine) Act(ctx context.Context, in core.Act, payload any) core.Result {
 	e.payloads.ask(in.Action, payload)
 	res := e.Submit(ctx, in)
-	if res.Refusal != nil || res.Repeat {
-		e.payloads.take(in.Action)
+	if res.Repeat || res.Refusal != nil && res.Refusal.Code != core.CodeOutcomeUnknown {
+		e.payloads.take(in.Action) // it was not admitted
 	}
 	return res
 }
@@ -142,7 +148,7 @@ func (e *Engine) Act(ctx context.Context, in core.Act, payload any) core.Result 
 // Done takes the host's last word on an action. What was seen is kept only while
 // the action's epoch is in force (I10).
 func (e *Engine) Done(in core.Done, result json.RawMessage) {
-	if e.reg.current(in.Slot, in.Epoch) {
+	if e.reg.grants(in.Slot, in.Epoch) {
 		e.payloads.keep(in.Action, result)
 	}
 	e.Enqueue(in)
@@ -151,8 +157,8 @@ func (e *Engine) Done(in core.Done, result json.RawMessage) {
 // Result returns what an action saw, to be given only to its own lease while its
 // epoch lasts.
 func (e *Engine) Result(a *core.Action) json.RawMessage {
-	if a.Over || !e.reg.current(a.Slot, a.Epoch) {
-		e.payloads.forget([]core.ActionID{a.Action})
+	if a.Over || !e.reg.grants(a.Slot, a.Epoch) {
+		e.payloads.forget(a.Action)
 		return nil
 	}
 	return e.payloads.result(a.Action)
@@ -180,19 +186,56 @@ func HashSecret(plain string) string {
 	return hex.EncodeToString(h[:])
 }
 
+// startPages are the pages that a launch opens with: those of the binding whose lease
+// it is for, else those of the slot's bindings.
+func startPages(s *core.State, slot *core.Slot) []string {
+	if l := s.Leases[slot.Lease]; l != nil {
+		if b := s.Bindings[l.Binding]; b != nil && b.Start != "" {
+			return []string{b.Start}
+		}
+	}
+	var pages []string
+	for _, b := range s.Bindings {
+		if b.Slot == slot.Name && !b.Removed && b.Start != "" {
+			pages = append(pages, b.Start)
+		}
+	}
+	slices.Sort(pages)
+	return slices.Compact(pages)
+}
+
+// insist submits what the supervisor has seen until it is recorded: it happened,
+// whether or not the database can be written.
+func (e *Engine) insist(in core.Input) {
+	for e.ctx.Err() == nil {
+		res := e.Submit(e.ctx, in)
+		if res.Refusal == nil || res.Refusal.Code != core.CodeUnavailable {
+			return
+		}
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-e.ctx.Done():
+		}
+	}
+}
+
 // start starts a launch: recorded, started, recorded, watched.
 func (e *Engine) start(eff core.StartLaunch) {
 	id := core.LaunchID(NewID())
 	plain, hash := NewSecret()
 	var display string
-	e.View(func(s *core.State, _ core.Now) { display = s.Slots[eff.Slot].Display })
+	var pages []string
+	e.View(func(s *core.State, _ core.Now) {
+		display = s.Slots[eff.Slot].Display
+		pages = startPages(s, s.Slots[eff.Slot])
+	})
 	res := e.Submit(e.ctx, core.LaunchStarting{Slot: eff.Slot, Generation: eff.Generation, Launch: id, SecretHash: hash, Debug: e.debug})
 	if res.Refusal != nil {
 		return // another start was first
 	}
 	launch := core.Launch{ID: id, Generation: eff.Generation, SecretHash: hash}
 	started, err := e.sup.Start(e.ctx, supervise.Spec{
-		Slot: eff.Slot, Launch: id, Generation: eff.Generation, Secret: plain, Display: display, Debug: e.debug,
+		Slot: eff.Slot, Launch: id, Generation: eff.Generation, Secret: plain, Display: display, StartURLs: pages, Debug: e.debug,
 	})
 	if err != nil {
 		e.log.Error("browser did not start", "slot", eff.Slot, "err", err)
@@ -201,7 +244,7 @@ func (e *Engine) start(eff core.StartLaunch) {
 		return
 	}
 	launch.KeeperPID, launch.KeeperStart = started.KeeperPID, started.KeeperStart
-	e.Submit(e.ctx, core.LaunchRunning{
+	e.insist(core.LaunchRunning{
 		Slot: eff.Slot, Launch: id, Unit: started.Unit, InvocationID: started.InvocationID,
 		Containment: started.Containment, KeeperPID: started.KeeperPID, KeeperStart: started.KeeperStart,
 	})
@@ -219,6 +262,10 @@ func (e *Engine) adopt(slot core.SlotName, l core.Launch) {
 			e.ended(slot, l.ID, ended)
 			return
 		}
+		if l.State == "starting" {
+			// The former daemon started it and did not live to record that.
+			e.insist(core.LaunchRunning{Slot: slot, Launch: l.ID, Containment: l.Containment, KeeperPID: l.KeeperPID, KeeperStart: l.KeeperStart})
+		}
 		e.watchLaunch(slot, l)
 	})
 }
@@ -232,7 +279,7 @@ func (e *Engine) watchLaunch(slot core.SlotName, l core.Launch) {
 }
 
 func (e *Engine) ended(slot core.SlotName, id core.LaunchID, ended supervise.Ended) {
-	e.Submit(e.ctx, core.LaunchEnded{Slot: slot, Launch: id, Verified: ended.Verified, Containment: ended.Containment, How: ended.How})
+	e.insist(core.LaunchEnded{Slot: slot, Launch: id, Verified: ended.Verified, Containment: ended.Containment, How: ended.How})
 	if l := e.link(slot); ended.Verified && l != nil {
 		l.Close("the launch has ended")
 	}

@@ -60,12 +60,14 @@ type Engine struct {
 
 	state *core.State // with what is decided and not committed yet: the writer's own
 
-	mu       sync.RWMutex // guards seen and watch
-	seen     *core.State  // what is committed: all that anybody else sees
-	watch    map[core.SlotName]chan struct{}
-	linksMu  sync.Mutex
-	links    map[core.SlotName]Link
-	payloads payloads
+	mu        sync.RWMutex // guards seen and watch
+	seen      *core.State  // what is committed: all that anybody else sees
+	watch     map[core.SlotName]chan struct{}
+	attaching sync.Mutex // held for the whole of an Attach
+	linksMu   sync.Mutex
+	links     map[core.SlotName]Link
+	payloads  payloads
+	held      []request // the writer's own: what came while the database was closed
 
 	stopped chan struct{}
 	group   sync.WaitGroup
@@ -108,6 +110,9 @@ func New(store Store, sup supervise.Supervisor, clock Clock, log *slog.Logger, d
 	e.group.Add(2)
 	go e.loop()
 	go e.tick()
+	for _, eff := range res.Effects {
+		e.carry(eff) // a stop that the former daemon did not finish
+	}
 	return e, nil
 }
 
@@ -239,43 +244,86 @@ func (e *Engine) decide(in core.Input) core.Result {
 
 // uncertain answers a batch whose commit failed. Whether it is on the disk is not
 // known, so nothing of it is carried out; the database is opened anew and what it
-// says is taken as after a restart.
+// says is taken as after a restart, with the takeovers that were out already.
 func (e *Engine) uncertain(all []decided, err error) {
 	e.log.Error("commit failed", "err", err)
 	for _, d := range all {
-		if d.reply != nil {
-			d.reply <- core.Result{Refusal: core.Refuse(core.CodeUnavailable, "the database could not be written: "+err.Error(),
-				"look at the disk; a takeover works all the same")}
-		}
+		e.putOff(d.request)
 	}
 	for e.ctx.Err() == nil {
-		err := e.store.Reopen()
+		err := e.reopen()
 		if err == nil {
-			err = e.load()
-		}
-		if err == nil {
-			res := core.Step(e.state, e.clock(), e.reg.floor(), core.Restarted{})
-			if err = e.store.Commit(&res.Delta); err == nil {
-				e.state.Apply(&res.Delta)
-				e.mu.Lock()
-				e.seen = e.state.Clone()
-				e.mu.Unlock()
-				e.reg.sync(slices.Collect(maps.Values(e.state.Slots)))
-				e.show([]decided{{res: res}})
-				for _, eff := range res.Effects {
-					e.carry(eff)
-				}
-				e.log.Info("database opened again")
-				return
+			e.log.Info("database opened again")
+			held := e.held
+			e.held = nil
+			for _, r := range held {
+				e.batch(r)
 			}
+			return
 		}
 		e.log.Error("database cannot be opened again", "err", err)
-		e.refuseFor(reopenWait)
+		e.putOffFor(reopenWait)
 	}
 }
 
-// refuseFor answers requests with unavailable for a while.
-func (e *Engine) refuseFor(d time.Duration) {
+// reopen reads the database anew and makes its state that of a restarted daemon.
+func (e *Engine) reopen() error {
+	if err := e.store.Reopen(); err != nil {
+		return err
+	}
+	if err := e.load(); err != nil {
+		return err
+	}
+	var all []decided
+	var delta core.Delta
+	inputs := []core.Input{core.Restarted{}}
+	for _, taken := range e.reg.unrecorded() {
+		inputs = append(inputs, taken)
+	}
+	for _, in := range inputs {
+		res := core.Step(e.state, e.clock(), e.reg.floor(), in)
+		e.state.Apply(&res.Delta)
+		delta.Merge(&res.Delta)
+		all = append(all, decided{res: res})
+	}
+	if err := e.store.Commit(&delta); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	e.seen = e.state.Clone()
+	e.mu.Unlock()
+	e.reg.sync(slices.Collect(maps.Values(e.state.Slots)))
+	e.show(all)
+	for _, d := range all {
+		for _, eff := range d.res.Effects {
+			e.carry(eff)
+		}
+	}
+	return nil
+}
+
+// maxHeld bounds what is kept for a database that cannot be written.
+const maxHeld = 10_000
+
+// putOff answers a request that cannot be recorded now. What links and the supervisor
+// have seen is kept and decided later: it happened.
+func (e *Engine) putOff(r request) {
+	if r.reply == nil {
+		if _, tick := r.in.(core.Tick); !tick && len(e.held) < maxHeld {
+			e.held = append(e.held, r)
+		}
+		return
+	}
+	refusal := core.Refuse(core.CodeUnavailable, "the database cannot be written", "look at the disk; a takeover works all the same")
+	if _, taken := r.in.(core.Takeover); taken {
+		refusal = core.Refuse(core.CodeUnavailable, "the slot is yours and the fence is out, but the database cannot be written: the record follows when it can",
+			"look at the disk").With("fence_sent", true)
+	}
+	r.reply <- core.Result{Refusal: refusal}
+}
+
+// putOffFor does so for a while.
+func (e *Engine) putOffFor(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for {
@@ -285,12 +333,14 @@ func (e *Engine) refuseFor(d time.Duration) {
 		case <-e.ctx.Done():
 			return
 		case r := <-e.inbox:
-			if r.reply != nil {
-				r.reply <- core.Result{Refusal: core.Refuse(core.CodeUnavailable, "the database cannot be written", "look at the disk; a takeover works all the same")}
-			}
+			e.putOff(r)
 		}
 	}
 }
+
+// later submits an input from within the writer itself, which must not wait for its
+// own inbox.
+func (e *Engine) later(in core.Input) { e.group.Go(func() { e.Enqueue(in) }) }
 
 func (e *Engine) tick() {
 	defer e.group.Done()
@@ -344,6 +394,11 @@ func (e *Engine) show(all []decided) {
 	defer e.mu.Unlock()
 	for i := range all {
 		e.seen.Apply(&all[i].res.Delta)
+		for _, a := range all[i].res.Delta.Actions {
+			if a.Over {
+				e.payloads.forget(a.Action) // nothing of it is typed or told any more
+			}
+		}
 	}
 	wake := func(slot core.SlotName) {
 		if c, ok := e.watch[slot]; ok {

@@ -128,7 +128,13 @@ func (r *rig) connect(n core.Nonce) {
 	r.l = &link{nonce: n}
 	r.e.Attach("shop", r.l)
 	r.must(core.Hello{Slot: "shop", Nonce: n, Instance: "worker-1"})
-	r.must(core.Drained{Slot: "shop", Nonce: n, Epoch: r.slot().Epoch})
+	r.drain()
+}
+
+// drain answers the slot's fence as an extension with nothing to tell.
+func (r *rig) drain() {
+	r.e.Submit(r.ctx, core.Fenced{Slot: "shop", Nonce: r.l.nonce, Epoch: r.slot().Epoch})
+	r.e.Submit(r.ctx, core.Drained{Slot: "shop", Nonce: r.l.nonce, Epoch: r.slot().Epoch})
 }
 
 func (r *rig) must(in core.Input) core.Result {
@@ -222,7 +228,7 @@ func TestEffectsOfAnOvertakenEpochAreDropped(t *testing.T) { // I4
 	if n := r.l.count(func(e core.Effect) bool { _, ok := e.(core.SendAction); return ok }); n != 0 {
 		t.Fatalf("%d actions sent although the person took over before their commit was done", n)
 	}
-	r.must(core.Drained{Slot: "shop", Nonce: r.l.nonce, Epoch: r.slot().Epoch})
+	r.drain()
 	r.until(func(s *core.State) bool { return s.Actions["action-1"].Local == core.NotDispatched })
 }
 
@@ -320,7 +326,7 @@ func TestTakeoversAndGrantsInterleaved(t *testing.T) {
 			for range 50 {
 				r.e.Takeover(r.ctx, core.Takeover{Slot: "shop", Surface: "popup", By: "human:popup"})
 				r.e.Submit(r.ctx, core.Handback{Slot: "shop", Confirm: true, By: "human:popup"})
-				r.e.Submit(r.ctx, core.Drained{Slot: "shop", Nonce: r.l.nonce, Epoch: r.slot().Epoch})
+				r.drain()
 			}
 		})
 		group.Go(func() {
@@ -328,7 +334,7 @@ func TestTakeoversAndGrantsInterleaved(t *testing.T) {
 				id, cap := engine.NewID(), engine.NewID()
 				r.e.Submit(r.ctx, core.Acquire{Lease: core.LeaseID(id), Token: "token", CapHash: cap, RequestID: id, Binding: "admin", ForMs: 60_000})
 				r.e.Submit(r.ctx, core.Release{Lease: core.LeaseID(id), Cap: cap})
-				r.e.Submit(r.ctx, core.Drained{Slot: "shop", Nonce: r.l.nonce, Epoch: r.slot().Epoch})
+				r.drain()
 			}
 		})
 	}

@@ -84,12 +84,10 @@ func (p *payloads) result(id core.ActionID) json.RawMessage {
 	return r
 }
 
-// forget drops what was seen under a slot's former holder (I10).
-func (p *payloads) forget(ids []core.ActionID) {
+// forget drops what was asked and seen under an epoch that has ended (I10).
+func (p *payloads) forget(id core.ActionID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, id := range ids {
-		delete(p.asked, id)
-		p.drop(id)
-	}
+	delete(p.asked, id)
+	p.drop(id)
 }

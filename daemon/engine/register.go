@@ -2,6 +2,8 @@ package engine
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 
 	"sessiondock.dev/sessiondock/daemon/core"
@@ -21,6 +23,9 @@ type entry struct {
 	holder  core.Holder
 	hold    core.HoldID // the last hold that was answered
 	ahead   bool        // epoch is not in the state yet
+	// record is the takeover that took the number, until it is in the state. A database
+	// that cannot be written does not lose it.
+	record *core.Takeover
 }
 
 // sync takes over what the state says, after a commit or a load. A number that was
@@ -35,9 +40,15 @@ func (r *register) sync(slots []*core.Slot) {
 			r.slots[s.Name] = e
 		}
 		e.ceiling = max(e.ceiling, s.Ceiling)
-		if s.Epoch >= e.epoch {
-			e.epoch, e.holder, e.ahead = s.Epoch, s.Holder, false
-			e.hold = s.LastHold
+		if e.record != nil && s.PersonUntil >= e.record.Epoch {
+			e.record = nil
+		}
+		if s.Epoch < e.epoch {
+			continue
+		}
+		e.epoch, e.ahead = s.Epoch, false
+		if e.record == nil {
+			e.holder, e.hold = s.Holder, s.LastHold
 		}
 	}
 }
@@ -94,30 +105,63 @@ func (r *register) current(slot core.SlotName, epoch core.Epoch) bool {
 	return e != nil && e.epoch == epoch
 }
 
-// takeover issues an epoch to a person. Again is set if this very hold was answered
-// before; the epoch is then the one in force.
-func (r *register) takeover(slot core.SlotName, surface string, hold core.HoldID, ifEpoch *core.Epoch, fromPerson bool) (epoch core.Epoch, again bool, err *core.Error) {
+// grants says whether something may go out to an agent under an epoch: it is the
+// slot's newest, and no person has taken over whose record is still to come.
+func (r *register) grants(slot core.SlotName, epoch core.Epoch) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.slots[slot]
+	return e != nil && e.epoch == epoch && e.record == nil
+}
+
+// takeover issues an epoch to a person and notes the record that has to follow. Again
+// is set if this very hold was answered before: nothing is to be recorded then.
+func (r *register) takeover(in core.Takeover) (out core.Takeover, again bool, err *core.Error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.slots[in.Slot]
 	if e == nil {
-		return 0, false, core.Refuse(core.CodeNotFound, fmt.Sprintf("there is no slot %q", slot), "sessiondock slot list")
+		return in, false, core.Refuse(core.CodeNotFound, fmt.Sprintf("there is no slot %q", in.Slot), "sessiondock slot list")
 	}
-	if hold != "" && (hold == e.hold || e.holder.Kind == "human") {
-		return e.epoch, true, nil // answered, or the person has control already
+	if in.Hold != "" && in.Hold == e.hold {
+		in.Epoch = e.epoch
+		return in, true, nil
 	}
-	if err := core.CheckTakeover(slot, e.holder, e.epoch, ifEpoch, fromPerson); err != nil {
-		return 0, false, err
+	if in.Hold != "" && e.holder.Kind == "human" {
+		// A person has control as far as the register knows. What is still in the inbox
+		// may end that, so the press is recorded all the same, after it.
+		in.Epoch, e.hold = e.epoch, in.Hold
+		return in, false, nil
+	}
+	if err := core.CheckTakeover(in.Slot, e.holder, e.epoch, in.IfEpoch, in.FromPerson); err != nil {
+		return in, false, err
 	}
 	if e.epoch+1 > e.ceiling {
-		return 0, false, core.Refuse(core.CodeUnavailable, "no more epochs are reserved: the database cannot be written",
-			"stop the browser: sessiondock slot stop "+string(slot)+" --now; then look at the disk")
+		return in, false, core.Refuse(core.CodeUnavailable, "no more epochs are reserved: the database cannot be written",
+			"stop the browser: sessiondock slot stop "+string(in.Slot)+" --now; then look at the disk")
 	}
 	e.epoch++
-	e.holder = core.Holder{Kind: "human", Name: surface}
+	e.holder = core.Holder{Kind: "human", Name: in.Surface}
 	e.ahead = true
-	if hold != "" {
-		e.hold = hold
+	if in.Hold != "" {
+		e.hold = in.Hold
 	}
-	return e.epoch, false, nil
+	in.Epoch = e.epoch
+	record := in
+	e.record = &record
+	return in, false, nil
+}
+
+// unrecorded returns the takeovers that are out and not in the state, by slot.
+func (r *register) unrecorded() []core.Takeover {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []core.Takeover
+	for _, e := range r.slots {
+		if e.record != nil {
+			out = append(out, *e.record)
+		}
+	}
+	slices.SortFunc(out, func(a, b core.Takeover) int { return strings.Compare(string(a.Slot), string(b.Slot)) })
+	return out
 }

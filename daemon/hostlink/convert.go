@@ -1,9 +1,14 @@
 package hostlink
 
 import (
+	"strings"
+
 	"sessiondock.dev/sessiondock/daemon/core"
 	"sessiondock.dev/sessiondock/daemon/wire"
 )
+
+// maxDocuments bounds the documents of one report.
+const maxDocuments = 1024
 
 // From the wire's words to the core's, with the bounds that a report must keep.
 
@@ -18,7 +23,7 @@ func reports(rs []wire.ActionReport) []core.Report {
 func report(r wire.ActionReport) core.Report {
 	c := core.Report{
 		Action: r.Action, Rev: r.Rev, Dispatched: max(0, r.Dispatched), Open: max(0, r.Open), Tab: r.Tab,
-		Document: r.Document, Script: r.Script, How: r.How, HowRule: r.HowRule, More: max(0, r.More),
+		Document: core.DocumentID(clip(string(r.Document), 128)), Script: r.Script, How: how(r.How), HowRule: clip(r.HowRule, 64), More: max(0, r.More),
 		Requests: make(map[string]core.SeenCall, len(r.Requests)),
 	}
 	for i, q := range r.Requests {
@@ -26,20 +31,34 @@ func report(r wire.ActionReport) core.Report {
 			c.More += len(r.Requests) - i
 			break
 		}
-		c.Requests[q.ID] = core.SeenCall{
-			Method: q.Method, URL: clipURL(q.URL), Type: q.Type, State: q.State, Status: q.Status,
-			Error: q.Error, Rule: q.Rule, AfterFence: q.AfterFence,
+		if q.State != "in_flight" && q.State != "answered" && q.State != "failed" {
+			c.More++ // a state that this daemon does not know is no answer
+			continue
+		}
+		c.Requests[clip(q.ID, 64)] = core.SeenCall{
+			Method: clip(q.Method, 32), URL: cleanURL(q.URL), Type: clip(q.Type, 32), State: q.State, Status: q.Status,
+			Error: clip(q.Error, 128), Rule: clip(q.Rule, 32), AfterFence: q.AfterFence,
 		}
 	}
 	return c
 }
 
 func documents(ds []wire.Document) []core.DocNow {
+	ds = ds[:min(len(ds), maxDocuments)]
 	out := make([]core.DocNow, len(ds))
 	for i, d := range ds {
-		out[i] = core.DocNow{Document: d.Document, Tab: d.Tab, URL: clipURL(d.URL), Why: d.Why}
+		out[i] = core.DocNow{Document: core.DocumentID(clip(string(d.Document), 128)), Tab: d.Tab, URL: cleanURL(d.URL), Why: clip(d.Why, 32)}
 	}
 	return out
+}
+
+// how takes a word that this daemon does not know for the one that proves nothing.
+func how(h string) string {
+	switch h {
+	case "barrier", "ended", "lost":
+		return h
+	}
+	return "open"
 }
 
 // openInput keeps the documents in which input may still be pending after a drain.
@@ -69,9 +88,18 @@ func tabRefs(ts []core.Tab) []wire.TabRef {
 	return out
 }
 
-func clipURL(u string) string {
-	if len(u) > wire.MaxURL {
-		return u[:wire.MaxURL]
+// cleanURL keeps of an address what may be stored: a query or fragment may carry a
+// secret.
+func cleanURL(u string) string {
+	if i := strings.IndexAny(u, "?#"); i >= 0 {
+		u = u[:i]
 	}
-	return u
+	return clip(u, wire.MaxURL)
+}
+
+func clip(s string, n int) string {
+	if len(s) > n {
+		s = strings.ToValidUTF8(s[:n], "")
+	}
+	return s
 }

@@ -269,7 +269,7 @@ func (l *link) hello(_ context.Context, m *wire.Hello) *core.Error {
 		Person: m.Mark.Person, Reports: reports(m.Actions),
 	}
 	if m.Hold != nil {
-		in.Hold = m.Hold.ID
+		in.Hold, in.StopPage, in.Tabs = m.Hold.ID, m.Hold.StopPage, tabs(m.Hold.Tabs)
 	}
 	l.s.Engine.Enqueue(in)
 	return nil
@@ -308,7 +308,7 @@ func (l *link) granted(_ context.Context, m *wire.Granted) *core.Error {
 func (l *link) actionDone(_ context.Context, m *wire.ActionDone) *core.Error {
 	l.s.Engine.Done(core.Done{
 		Slot: l.slot, Nonce: l.nonce, Action: m.Action, Epoch: m.Epoch, State: m.State,
-		Error: m.Error, Steps: m.Steps, Observed: m.Observed, URL: clipURL(m.URL),
+		Error: m.Error, Steps: m.Steps, Observed: m.Observed, URL: cleanURL(m.URL),
 	}, m.Result)
 	return nil
 }

@@ -156,7 +156,7 @@ func (s *Server) launch(ctx context.Context, hello wire.HostHello) (core.Launch,
 		case slot.Launch.State == "ended":
 			refusal = core.Refuse(core.CodeDenied, "the host's launch has ended", "")
 			return true
-		case slot.Launch.KeeperPID == 0:
+		case slot.Launch.State == "starting":
 			refusal = core.Refuse(core.CodeUnavailable, "the launch is not recorded yet", "")
 			return false
 		}

@@ -95,6 +95,7 @@ type ChangeRequest struct {
 type ResolveRequest struct {
 	Verdict core.Remote `json:"verdict"` // applied or not_applied
 	Note    string      `json:"note,omitempty"`
+	IfEpoch *core.Epoch `json:"if_epoch,omitempty"`
 	By      string      `json:"by,omitempty"`
 }
 

@@ -1,6 +1,10 @@
 package wire
 
-import "time"
+import (
+	"time"
+
+	"sessiondock.dev/sessiondock/daemon/core"
+)
 
 // Version is the protocol's version. A host or an extension of another version
 // is refused with version_skew.
@@ -23,28 +27,28 @@ const (
 	// MaxBody is the largest body of an API request: parameters of 5 MB and some room.
 	MaxBody = 16 << 20
 	// MaxEvidence is how many requests one action's report names; more are counted.
-	MaxEvidence = 64
+	MaxEvidence = core.MaxSeenRequests
 	// MaxURL is how much of a URL is kept in reports and records.
 	MaxURL = 2048
 	// MaxQueuedActions is how many actions of one lease may wait their turn.
-	MaxQueuedActions = 64
+	MaxQueuedActions = core.MaxLane
 )
 
-// Times. Deadlines that protect the fence stand here and nowhere else.
+// Times. Those that the authority itself keeps are the core's.
 const (
 	// GrantTTL is how long a grant that the extension pulled opens its gate. It
 	// counts from when the extension asked.
-	GrantTTL = 15 * time.Second
+	GrantTTL = core.GrantTTLMs * time.Millisecond
 	// FenceAck is how long the daemon waits for `fenced` before it calls the
 	// fence unacknowledged.
-	FenceAck = 2 * time.Second
+	FenceAck = core.FenceAckMs * time.Millisecond
 	// DrainDeadline bounds the drain; what is left then is unknown.
-	DrainDeadline = 30 * time.Second
+	DrainDeadline = core.DrainMs * time.Millisecond
 	// WatchWindow is how long the requests of an action's documents are watched
 	// after its local work has settled, unless the binding says otherwise.
-	WatchWindow = 5 * time.Second
+	WatchWindow = core.DefaultWatchMs * time.Millisecond
 	// ClaimWithin is how long a granted lease may stay unclaimed.
-	ClaimWithin = 5 * time.Second
+	ClaimWithin = core.ClaimMs * time.Millisecond
 	// ActionDeadline is an action's deadline if the client names none.
 	ActionDeadline = 30 * time.Second
 	// MaxActionDeadline is the longest deadline a client may name.

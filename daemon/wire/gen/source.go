@@ -46,7 +46,7 @@ func readSource(root string) (*source, error) {
 			}
 			s.readTypes(pkg, f, pkg == "wire" && filepath.Base(name) == "api.go")
 			if pkg == "wire" && filepath.Base(name) == "limits.go" {
-				if err := s.readLimits(fset, f); err != nil {
+				if err := s.readLimits(fset, f, filepath.Join(root, "daemon", "core", "limits.go")); err != nil {
 					return nil, err
 				}
 			}
@@ -90,11 +90,11 @@ func (s *source) readTypes(pkg string, f *ast.File, api bool) {
 
 // readLimits evaluates the constants as the compiler does, so that none can be
 // missed or written here with another value.
-func (s *source) readLimits(fset *token.FileSet, f *ast.File) error {
-	conf := types.Config{Importer: onlyTime{}}
+func (s *source) readLimits(fset *token.FileSet, f *ast.File, core string) error {
+	conf := types.Config{Importer: limitsOnly{fset, core}}
 	pkg, err := conf.Check("wire", fset, []*ast.File{f}, nil)
 	if err != nil {
-		return fmt.Errorf("limits.go must stand alone: %w", err)
+		return fmt.Errorf("limits.go must stand on time and the limits of core alone: %w", err)
 	}
 	for _, d := range f.Decls {
 		g, ok := d.(*ast.GenDecl)
@@ -126,11 +126,22 @@ func (s *source) readLimits(fset *token.FileSet, f *ast.File) error {
 	return nil
 }
 
-// onlyTime imports a package time that has the units of a duration and nothing
-// else: all that a file of limits needs, without compiling the standard library.
-type onlyTime struct{}
+// limitsOnly imports a package time that has the units of a duration and nothing else,
+// and of package core the file of its limits: all that a file of limits needs, without
+// compiling either.
+type limitsOnly struct {
+	fset *token.FileSet
+	core string // the file
+}
 
-func (onlyTime) Import(path string) (*types.Package, error) {
+func (l limitsOnly) Import(path string) (*types.Package, error) {
+	if strings.HasSuffix(path, "/daemon/core") {
+		f, err := parser.ParseFile(l.fset, l.core, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		return (&types.Config{}).Check(path, l.fset, []*ast.File{f}, nil)
+	}
 	if path != "time" {
 		return nil, fmt.Errorf("it imports %q", path)
 	}
