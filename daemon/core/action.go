@@ -119,7 +119,7 @@ var gateCodes = []Code{CodeFenced, CodePolicy, CodeDocumentChanged, CodeDeadline
 func (t *tx) done(in Done) *Error {
 	t.by = "host"
 	a := t.seeAction(in.Action)
-	if a == nil || a.Slot != in.Slot || a.Epoch != in.Epoch || !a.Sent || t.link(in.Slot).Nonce != in.Nonce {
+	if a == nil || a.Slot != in.Slot || a.Epoch != in.Epoch || !a.Sent || !t.linked(in.Slot, in.Nonce) {
 		return Refuse(CodeConflict, fmt.Sprintf("action.done for %q, which this link was not given", clip(string(in.Action), 60)), "")
 	}
 	if a.Host != "" || a.Closed {

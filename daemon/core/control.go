@@ -191,6 +191,10 @@ func (t *tx) blocks(s *Slot, agent AgentName) []block {
 	switch s.Fence.State {
 	case "pending":
 		add(CodeBusy, true, "the extension has not acknowledged the fence of epoch %d yet", s.Epoch)
+	case "unacknowledged":
+		if len(s.Reasons) == 0 {
+			add(CodeQuarantined, false, "quarantined: the extension has not acknowledged the fence of epoch %d", s.Epoch)
+		}
 	case "acknowledged", "draining":
 		add(CodeBusy, true, "local work of the former holder is being drained")
 	}

@@ -8,6 +8,11 @@ import (
 // What comes over an attested link. Everything names the link's nonce; what names
 // another belongs to a link that has ended and is dropped.
 
+// linked says whether a message belongs to the slot's link.
+func (t *tx) linked(slot SlotName, nonce Nonce) bool {
+	return nonce != "" && t.link(slot).Nonce == nonce
+}
+
 func stale(slot SlotName) *Error {
 	return Refuse(CodeConflict, fmt.Sprintf("message of a link of slot %s that has ended", slot), "")
 }
@@ -36,7 +41,7 @@ func (t *tx) hello(in Hello) *Error {
 	if s == nil || s.Removed {
 		return noSlot(in.Slot)
 	}
-	if t.link(s.Name).Nonce != in.Nonce {
+	if !t.linked(in.Slot, in.Nonce) {
 		return stale(in.Slot)
 	}
 	t.setLink(s.Name, LinkState{Nonce: in.Nonce, Instance: in.Instance, Mark: in.Mark, MarkSeq: in.MarkSeq})
@@ -89,7 +94,7 @@ func (t *tx) takenUnseen(s *Slot, hold HoldID, why string) {
 func (t *tx) linkLost(in LinkLost) *Error {
 	t.by = "system"
 	s := t.slot(in.Slot)
-	if s == nil || t.link(in.Slot).Nonce != in.Nonce {
+	if s == nil || !t.linked(in.Slot, in.Nonce) {
 		return stale(in.Slot)
 	}
 	t.setLink(s.Name, LinkState{})
@@ -118,7 +123,7 @@ func (t *tx) blind(s *Slot) {
 // fenced is the acknowledgement: from here on I4 holds for this launch.
 func (t *tx) fenced(in Fenced) *Error {
 	t.by = "extension"
-	if t.link(in.Slot).Nonce != in.Nonce {
+	if !t.linked(in.Slot, in.Nonce) {
 		return stale(in.Slot)
 	}
 	s := t.slot(in.Slot)
@@ -181,7 +186,7 @@ func (t *tx) scriptAgent(s *Slot, doc DocumentID) AgentName {
 func (t *tx) drained(in Drained) *Error {
 	t.by = "extension"
 	link := t.link(in.Slot)
-	if link.Nonce != in.Nonce {
+	if !t.linked(in.Slot, in.Nonce) {
 		return stale(in.Slot)
 	}
 	s := t.slot(in.Slot)
@@ -222,7 +227,7 @@ func (t *tx) drained(in Drained) *Error {
 
 func (t *tx) documentEnded(in DocumentEnded) *Error {
 	t.by = "extension"
-	if t.link(in.Slot).Nonce != in.Nonce {
+	if !t.linked(in.Slot, in.Nonce) {
 		return stale(in.Slot)
 	}
 	s := t.slot(in.Slot)
@@ -245,7 +250,7 @@ func (t *tx) documentEnded(in DocumentEnded) *Error {
 
 func (t *tx) reported(in Reported) *Error {
 	t.by = "extension"
-	if t.link(in.Slot).Nonce != in.Nonce {
+	if !t.linked(in.Slot, in.Nonce) {
 		return stale(in.Slot)
 	}
 	t.merge(in.Report.Action, in.Slot, in.Report)
@@ -255,7 +260,7 @@ func (t *tx) reported(in Reported) *Error {
 // pull answers with what the extension may dispatch under now.
 func (t *tx) pull(in Pull) *Error {
 	link := t.link(in.Slot)
-	if link.Nonce != in.Nonce || !link.Up() {
+	if !t.linked(in.Slot, in.Nonce) || !link.Up() {
 		return stale(in.Slot)
 	}
 	s := t.seeSlot(in.Slot)
@@ -279,7 +284,7 @@ func (t *tx) pull(in Pull) *Error {
 // granted notes that the extension's gate is open: the lease can be used.
 func (t *tx) granted(in Granted) *Error {
 	link := t.link(in.Slot)
-	if link.Nonce != in.Nonce {
+	if !t.linked(in.Slot, in.Nonce) {
 		return stale(in.Slot)
 	}
 	s := t.seeSlot(in.Slot)

@@ -29,7 +29,7 @@ func TestInvariantsHoldUnderAnyOrder(t *testing.T) {
 			}
 			w.do(randomInput(rt, w))
 			for n, s := range w.s.Slots {
-				if s.Epoch != before[n] && s.Epoch <= issued[n] {
+				if s.Epoch != before[n] && s.Epoch <= issued[n] && s.Epoch <= w.floor[n] {
 					rt.Fatalf("I1: epoch %d of %s was issued before (%d)", s.Epoch, n, issued[n])
 				}
 				issued[n] = max(issued[n], s.Epoch)
@@ -69,6 +69,26 @@ func randomInput(rt *rapid.T, w *world) core.Input {
 			ForMs: int64(rapid.IntRange(1000, 100_000).Draw(rt, "for")), WaitMs: int64(rapid.SampledFrom([]int{0, 20_000}).Draw(rt, "wait")),
 		}
 	case 2:
+		if rapid.IntRange(0, 9).Draw(rt, "adopt") == 0 {
+			return core.Adopt{Slot: slot, Note: "on purpose", By: "human:cli"}
+		}
+		if rapid.Bool().Draw(rt, "issued") {
+			// The register has issued a number; what comes first is decided above it.
+			w.floor[slot] = max(w.floor[slot], s.Epoch) + 1
+			if w.floor[slot] > s.Ceiling {
+				delete(w.floor, slot)
+				return core.Tick{}
+			}
+			in := core.Takeover{Slot: slot, Epoch: w.floor[slot], Surface: "popup", By: "human:popup"}
+			if rapid.Bool().Draw(rt, "overtaken") {
+				w.do(randomInput(rt, w))
+			}
+			w.do(in)
+			if h := w.s.Slots[slot].Holder; h.Kind != "human" {
+				rt.Fatalf("a takeover that was issued left holder %+v", h)
+			}
+			return core.Tick{}
+		}
 		return core.Takeover{Slot: slot, Surface: "popup", Hold: core.HoldID(rapid.SampledFrom([]string{"", "h1", "h2"}).Draw(rt, "hold")), FromPerson: rapid.Bool().Draw(rt, "from"), By: "human:popup"}
 	case 3:
 		to := core.AgentName("")

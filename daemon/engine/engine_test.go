@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,6 +70,18 @@ type gated struct {
 	hang chan struct{}
 	fail bool
 	kept bool // the failing commit is on the disk all the same
+	down int  // so many reopenings fail
+}
+
+func (g *gated) Reopen() error {
+	g.mu.Lock()
+	down := g.down
+	g.down = max(0, down-1)
+	g.mu.Unlock()
+	if down > 0 {
+		return errors.New("disk I/O error")
+	}
+	return g.Store.Reopen()
 }
 
 func (g *gated) Commit(d *core.Delta) error {
@@ -321,10 +334,14 @@ func TestHoldIsOneTakeover(t *testing.T) {
 func TestTakeoversAndGrantsInterleaved(t *testing.T) {
 	r := newRig(t)
 	var group sync.WaitGroup
+	var takeovers atomic.Int64
 	for range 4 {
 		group.Go(func() {
 			for range 50 {
-				r.e.Takeover(r.ctx, core.Takeover{Slot: "shop", Surface: "popup", By: "human:popup"})
+				taken := r.e.Takeover(r.ctx, core.Takeover{Slot: "shop", Surface: "popup", By: "human:popup"})
+				if taken.Refusal == nil {
+					takeovers.Add(1)
+				}
 				r.e.Submit(r.ctx, core.Handback{Slot: "shop", Confirm: true, By: "human:popup"})
 				r.drain()
 			}
@@ -339,22 +356,135 @@ func TestTakeoversAndGrantsInterleaved(t *testing.T) {
 		})
 	}
 	group.Wait()
-	rows, err := r.e.Events(0, 10_000)
-	if err != nil {
-		t.Fatal(err)
+	var rows []core.Entry
+	for {
+		more, err := r.e.Events(int64(len(rows)), 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rows = append(rows, more...); len(more) == 0 {
+			break
+		}
 	}
 	owner := map[core.Epoch]string{}
 	for _, e := range rows {
 		if e.Kind != "granted" && e.Kind != "takeover" && e.Kind != "handback" {
 			continue
 		}
-		who := e.Kind + string(e.Lease)
+		who := e.Kind
+		if who == "granted" {
+			who += string(e.Lease)
+		}
 		if was, ok := owner[e.Epoch]; ok && was != who {
 			t.Fatalf("epoch %d belongs to %s and to %s", e.Epoch, was, who)
 		}
 		owner[e.Epoch] = who
 	}
+	recorded := int64(0)
+	for _, who := range owner {
+		if who == "takeover" {
+			recorded++
+		}
+	}
+	if recorded != takeovers.Load() {
+		t.Fatalf("%d takeovers were answered, %d are recorded", takeovers.Load(), recorded)
+	}
 	if len(owner) < 50 {
 		t.Fatalf("only %d changes of control happened", len(owner))
+	}
+}
+
+// TestATakeoverOutlivesAFailedCommit: the fence was out, so the person has the slot
+// once the database can be written again (D4).
+func TestATakeoverOutlivesAFailedCommit(t *testing.T) {
+	for _, kept := range []bool{false, true} {
+		r := newRig(t)
+		r.lease()
+		r.st.mu.Lock()
+		r.st.fail, r.st.kept, r.st.down = true, kept, 1
+		r.st.mu.Unlock()
+		res := r.e.Takeover(r.ctx, core.Takeover{Slot: "shop", Surface: "popup", Hold: "h", By: "human:popup"})
+		if res.Refusal == nil || res.Refusal.Code != core.CodeUnavailable || res.Refusal.Detail["fence_sent"] != true {
+			t.Fatalf("kept %v: the person is told %v", kept, res.Refusal)
+		}
+		// What the link tells while the database is closed is not lost.
+		r.e.Enqueue(core.Reported{Slot: "shop", Nonce: r.l.nonce, Report: core.Report{Action: "none"}})
+		r.until(func(s *core.State) bool { return s.Slots["shop"].Holder.Kind == "human" })
+		if res := r.e.Submit(r.ctx, core.Resume{Lease: "lease-1", Cap: "cap"}); res.Refusal == nil || res.Refusal.Code != core.CodeHeld {
+			t.Fatalf("kept %v: the agent resumes: %v", kept, res.Refusal)
+		}
+	}
+}
+
+func TestWhatALinkTellsWhileTheDatabaseIsClosedIsDecidedLater(t *testing.T) {
+	r := newRig(t)
+	r.st.mu.Lock()
+	r.st.fail, r.st.down = true, 1
+	r.st.mu.Unlock()
+	r.e.Submit(r.ctx, core.CreateSlot{Name: "x", By: "human:test"}) // the commit that fails
+	r.e.Detach("shop", r.l, "EOF")
+	r.until(func(s *core.State) bool { return s.Links["shop"].Nonce == "" })
+}
+
+// TestAClientThatLeavesDoesNotWedgeItsLease: the action was admitted, so it is sent.
+func TestAClientThatLeavesDoesNotWedgeItsLease(t *testing.T) {
+	r := newRig(t)
+	r.lease()
+	hang := make(chan struct{})
+	r.st.mu.Lock()
+	r.st.hang = hang
+	r.st.mu.Unlock()
+	ctx, leave := context.WithCancel(r.ctx)
+	in := core.Act{
+		Action: "action-1", Lease: "lease-1", Cap: "cap", ID: "01ARZ3NDEKTSV4RRFFQ6000001", Epoch: r.slot().Epoch,
+		Verb: "click", Class: core.Write, BodyHash: "h", DeadlineMs: 10_000,
+	}
+	done := make(chan core.Result, 1)
+	go func() { done <- r.e.Act(ctx, in, "payload") }()
+	time.Sleep(20 * time.Millisecond)
+	leave()
+	if res := <-done; res.Refusal == nil || res.Refusal.Code != core.CodeOutcomeUnknown {
+		t.Fatalf("the client that left is told %v", res.Refusal)
+	}
+	r.st.mu.Lock()
+	r.st.hang = nil
+	r.st.mu.Unlock()
+	close(hang)
+	sent := func() int { return r.l.count(func(e core.Effect) bool { _, ok := e.(core.SendAction); return ok }) }
+	for start := time.Now(); sent() == 0 && time.Since(start) < 5*time.Second; {
+		time.Sleep(time.Millisecond)
+	}
+	if n := sent(); n != 1 {
+		t.Fatalf("%d actions sent", n)
+	}
+}
+
+// TestAnOverdueActionIsRefusedByTheEngine: its commit took longer than it had.
+func TestAnOverdueActionIsRefusedByTheEngine(t *testing.T) {
+	r := newRig(t)
+	r.lease()
+	hang := make(chan struct{})
+	r.st.mu.Lock()
+	r.st.hang = hang
+	r.st.mu.Unlock()
+	done := make(chan core.Result, 1)
+	go func() {
+		done <- r.e.Act(r.ctx, core.Act{
+			Action: "action-1", Lease: "lease-1", Cap: "cap", ID: "01ARZ3NDEKTSV4RRFFQ6000001", Epoch: r.slot().Epoch,
+			Verb: "click", Class: core.Write, BodyHash: "h", DeadlineMs: 50,
+		}, "payload")
+	}()
+	time.Sleep(120 * time.Millisecond)
+	r.st.mu.Lock()
+	r.st.hang = nil
+	r.st.mu.Unlock()
+	close(hang)
+	<-done
+	r.until(func(s *core.State) bool {
+		a := s.Actions["action-1"]
+		return a != nil && a.Local == core.NotDispatched && a.Authority == core.Refused(core.CodeDeadline)
+	})
+	if n := r.l.count(func(e core.Effect) bool { _, ok := e.(core.SendAction); return ok }); n != 0 {
+		t.Fatalf("%d actions sent", n)
 	}
 }

@@ -1,0 +1,226 @@
+package core_test
+
+import (
+	"strings"
+	"testing"
+
+	"sessiondock.dev/sessiondock/daemon/core"
+)
+
+// Cases that once went wrong. Each is the shortest way to the fault.
+
+func TestATakeoverIsKeptAlthoughSomethingWasDecidedAboveIt(t *testing.T) {
+	w := prepared(t)
+	l := w.acquire("token-a")
+	w.must(core.Acquire{Lease: "other", Token: "token-b", CapHash: "c", RequestID: "r-b", Binding: "admin", ForMs: 60_000, WaitMs: 60_000})
+	issued := w.slot().Epoch + 1
+	w.floor["shop"] = issued // the register has issued it; the record waits in the inbox
+	w.must(core.Release{Lease: l.ID, Cap: l.CapHash})
+	w.must(core.Takeover{Slot: "shop", Epoch: issued, Surface: "popup", Hold: "h", By: "human:popup"})
+	if s := w.slot(); s.Holder.Kind != "human" || s.Epoch <= issued {
+		t.Fatalf("holder %+v at epoch %d", s.Holder, s.Epoch)
+	}
+	w.drain(nonce)
+	if got := w.s.Leases["other"].State; got != core.LeaseWaiting {
+		t.Fatalf("the waiter is %s while a person holds", got)
+	}
+}
+
+func TestALateBarrierBeginsTheWatchAnew(t *testing.T) {
+	w := prepared(t)
+	l := w.acquire("token-a")
+	a := w.act(l, core.Write)
+	w.must(core.Takeover{Slot: "shop", Surface: "popup", By: "human:popup"})
+	w.finish(a, "halted", 3, 3)
+	w.must(core.Fenced{Slot: "shop", Nonce: nonce, Epoch: w.slot().Epoch, Reports: []core.Report{report(a, 1, "open", 3, nil)}})
+	w.pass(core.DrainMs + core.DrainGraceMs + 1)
+	w.want(a, core.LocalUnknown, core.NoneSeen)
+	w.pass(core.DefaultWatchMs + 1)
+	w.must(core.Reported{Slot: "shop", Nonce: nonce, Report: report(a, 2, "barrier", 0, nil)})
+	if got := w.s.Actions[a.Action]; got.Local != core.Finished || got.Watched || got.Closed {
+		t.Fatalf("after the late barrier: local %s, watched %v, closed %v", got.Local, got.Watched, got.Closed)
+	}
+	w.must(core.Reported{Slot: "shop", Nonce: nonce, Report: report(a, 3, "barrier", 0, post("in_flight", 0))})
+	w.want(a, core.Finished, core.InFlight)
+}
+
+func TestAnOverdueActionIsNotSent(t *testing.T) {
+	w := prepared(t)
+	l := w.acquire("token-a")
+	first, second := w.act(l, core.Write), w.act(l, core.Write)
+	w.now.BootMs += 30_001
+	w.sent = nil
+	w.finish(first, "finished", 3, 3)
+	for _, e := range w.sent {
+		if s, ok := e.(core.SendAction); ok {
+			t.Fatalf("sent after its deadline: %+v", s)
+		}
+	}
+	w.want(second, core.NotDispatched, core.NoneSeen)
+	if got := w.s.Actions[second.Action].Authority; got != core.Refused(core.CodeDeadline) {
+		t.Fatalf("authority %s", got)
+	}
+}
+
+func TestNoPhantomTakeoverAfterAStoppedBrowser(t *testing.T) {
+	w := prepared(t)
+	l := w.acquire("token-a")
+	w.must(core.Takeover{Slot: "shop", Surface: "cli", By: "human:cli"})
+	held := w.slot().Epoch
+	w.drain(nonce)
+	w.must(core.StopSlot{Slot: "shop", Now: true, By: "human:cli"})
+	w.must(core.LaunchEnded{Slot: "shop", Launch: w.slot().Launch.ID, Verified: true, How: "stopped"})
+	w.must(core.Handback{Slot: "shop", To: "agent-a", By: "human:cli"})
+	w.must(core.Resume{Lease: l.ID, Cap: l.CapHash})
+	w.launchResumed()
+	// The profile still remembers that a person held at that epoch.
+	w.must(core.LinkUp{Slot: "shop", Nonce: "n2"})
+	w.must(core.Hello{Slot: "shop", Nonce: "n2", Instance: "worker-2", Mark: held, Person: true})
+	if h := w.slot().Holder; h.Kind != "agent" {
+		t.Fatalf("holder %+v: nobody took over", h)
+	}
+}
+
+// launchResumed answers the StartLaunch of a resumed lease.
+func (w *world) launchResumed() {
+	l := core.LaunchID(w.id("launch"))
+	w.must(core.LaunchStarting{Slot: "shop", Generation: w.slot().Generation + 1, Launch: l, SecretHash: "s"})
+	w.must(core.LaunchRunning{Slot: "shop", Launch: l, Containment: "weak", KeeperPID: 10, KeeperStart: 20})
+}
+
+func TestTwoRestartsDoNotLoseAnUnrecordedTakeover(t *testing.T) {
+	w := prepared(t)
+	w.acquire("token-a")
+	fenced := w.slot().Epoch + 1
+	for range 2 {
+		w.s.Links = map[core.SlotName]core.LinkState{}
+		w.must(core.Restarted{})
+	}
+	w.must(core.LinkUp{Slot: "shop", Nonce: "n2"})
+	w.must(core.Hello{Slot: "shop", Nonce: "n2", Instance: instance, Mark: fenced, Person: true})
+	if h := w.slot().Holder; h.Kind != "human" {
+		t.Fatalf("holder %+v", h)
+	}
+}
+
+func TestTheHoldOfAHelloStopsThePageToo(t *testing.T) {
+	w := prepared(t)
+	w.acquire("token-a")
+	w.must(core.LinkLost{Slot: "shop", Nonce: nonce, Why: "EOF"})
+	w.must(core.LinkUp{Slot: "shop", Nonce: "n2"})
+	w.sent = nil
+	w.must(core.Hello{Slot: "shop", Nonce: "n2", Instance: instance, Hold: "h", StopPage: true, Tabs: []core.Tab{{Tab: 7}}})
+	for _, e := range w.sent {
+		if s, ok := e.(core.SendStopPage); ok && s.Epoch == w.slot().Epoch && len(s.Tabs) == 1 {
+			return
+		}
+	}
+	t.Fatalf("sent %s", dump(w.sent))
+}
+
+func TestAStopIsFinishedByTheNextDaemon(t *testing.T) {
+	w := prepared(t)
+	w.must(core.StopSlot{Slot: "shop", Now: true, By: "human:cli"})
+	w.s.Links = map[core.SlotName]core.LinkState{}
+	w.sent = nil
+	w.must(core.Restarted{})
+	for _, e := range w.sent {
+		if s, ok := e.(core.StopLaunch); ok && s.Now && s.Launch == w.slot().Launch.ID {
+			return
+		}
+	}
+	t.Fatalf("sent %s", dump(w.sent))
+}
+
+func TestARemovedBindingTakesItsDelegationsWithIt(t *testing.T) { // I9
+	w := prepared(t)
+	w.must(core.CreateSlot{Name: "bank", By: "human:test"})
+	w.must(core.RemoveBinding{Name: "admin", By: "human:test"})
+	w.must(core.Bind{Spec: core.BindingSpec{Name: "admin", Slot: "bank"}, By: "human:test"})
+	w.refused(core.CodeDenied, core.Acquire{Lease: "l", Token: "token-a", CapHash: "c", RequestID: "r", Binding: "admin", ForMs: 1000})
+}
+
+func TestRefusalsTellAnAgentNothingOfAnother(t *testing.T) { // I10
+	w := prepared(t)
+	l := w.acquire("token-a")
+	a := w.act(l, core.Write)
+	w.must(core.Takeover{Slot: "shop", Surface: "cli", By: "human:cli"})
+	w.finish(a, "unknown", 1, 3)
+	doc := core.DocNow{Document: "D1", Tab: 1, URL: "https://bank.example/private", Why: "agent_script"}
+	w.must(core.Fenced{Slot: "shop", Nonce: nonce, Epoch: w.slot().Epoch, Reports: []core.Report{report(a, 1, "lost", 1, nil)}, Documents: []core.DocNow{doc}})
+	w.must(core.Drained{Slot: "shop", Nonce: nonce, Epoch: w.slot().Epoch, Reports: []core.Report{report(a, 1, "lost", 1, nil)}})
+	w.must(core.Handback{Slot: "shop", Confirm: true, By: "human:cli"})
+	w.drain(nonce, report(a, 1, "lost", 1, nil))
+	res := w.refused(core.CodeQuarantined, core.Acquire{Lease: "o", Token: "token-b", CapHash: "c", RequestID: "r", Binding: "admin", ForMs: 1000})
+	if text := dump(res.Refusal); strings.Contains(text, "bank.example") || strings.Contains(text, "#save") {
+		t.Fatalf("agent-b is told %s", text)
+	}
+}
+
+func TestAdoptionHolds(t *testing.T) {
+	w := prepared(t)
+	l := w.acquire("token-a")
+	w.must(core.LinkUp{Slot: "shop", Nonce: "n2"})
+	w.must(core.Hello{Slot: "shop", Nonce: "n2", Instance: instance, Mark: w.slot().Ceiling + 5, MarkSeq: w.s.Seq + 500})
+	w.must(core.Adopt{Slot: "shop", Note: "restored on purpose", By: "human:cli"})
+	if got := w.s.Leases[l.ID].State; got != core.LeaseEnded {
+		t.Fatalf("lease is %s after an adoption", got)
+	}
+	w.drain("n2")
+	w.must(core.LinkLost{Slot: "shop", Nonce: "n2", Why: "EOF"})
+	w.must(core.LinkUp{Slot: "shop", Nonce: "n3"})
+	w.must(core.Hello{Slot: "shop", Nonce: "n3", Instance: instance, Mark: w.slot().Epoch, MarkSeq: w.s.Seq + 400})
+	for _, r := range w.slot().Reasons {
+		if r.Code == "epoch_regression" {
+			t.Fatal("adopted, and a regression again at the next hello")
+		}
+	}
+}
+
+func TestADrainWithoutAnAcknowledgementProvesNothing(t *testing.T) { // I5
+	w := prepared(t)
+	l := w.acquire("token-a")
+	w.must(core.Release{Lease: l.ID, Cap: l.CapHash})
+	w.must(core.Drained{Slot: "shop", Nonce: nonce, Epoch: w.slot().Epoch})
+	if got := w.slot().Fence.State; got != "pending" {
+		t.Fatalf("fence is %s", got)
+	}
+}
+
+func TestAHostsRefusalAgainstTheExtensionIsNoProof(t *testing.T) {
+	w := prepared(t)
+	l := w.acquire("token-a")
+	a := w.act(l, core.Write)
+	w.must(core.Reported{Slot: "shop", Nonce: nonce, Report: report(a, 1, "open", 1, post("in_flight", 0))})
+	w.finish(a, "refused", 0, 3)
+	w.want(a, core.Running, core.InFlight)
+}
+
+func TestASettledActionIsNotResolvedAgain(t *testing.T) {
+	w := prepared(t)
+	l := w.acquire("token-a")
+	a := w.act(l, core.Write)
+	w.finish(a, "refused", 0, 3)
+	w.must(core.Release{Lease: l.ID, Cap: l.CapHash})
+	w.refused(core.CodeConflict, core.Resolve{Action: a.Action, Verdict: core.Applied, By: "human:cli"})
+}
+
+func TestARetriedAcquireIsNotCancelledByItsFirstConnection(t *testing.T) {
+	w := prepared(t)
+	w.acquire("token-a")
+	in := core.Acquire{Lease: "first", Token: "token-b", CapHash: "cap-1", RequestID: "same", Binding: "admin", ForMs: 60_000, WaitMs: 60_000}
+	w.must(in)
+	in.Lease, in.CapHash = "second", "cap-2"
+	w.must(in)
+	w.must(core.CancelWait{Lease: "first", Cap: "cap-1", Why: "its client went away"})
+	if got := w.s.Leases["first"].State; got != core.LeaseWaiting {
+		t.Fatalf("the retried request is %s", got)
+	}
+}
+
+func TestFieldsThatNothingEnforcesAreRefused(t *testing.T) {
+	w := prepared(t)
+	w.refused(core.CodeInvalid, core.Bind{Spec: core.BindingSpec{Name: "k", Slot: "shop", Keys: []string{"shop:1"}}, By: "human:cli"})
+	w.refused(core.CodeInvalid, core.Bind{Spec: core.BindingSpec{Name: "k", Slot: "shop", Account: "ada@example"}, By: "human:cli"})
+	w.must(core.Bind{Spec: core.BindingSpec{Name: "k", Slot: "shop", Account: "none"}, By: "human:cli"})
+}
