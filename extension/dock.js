@@ -10,11 +10,11 @@ import {BUILD} from './build.js';
 import {Commands} from './commands.js';
 import {Documents} from './documents.js';
 import {Drain} from './drain.js';
-import {Evidence} from './evidence.js';
+import {Evidence, withoutQuery} from './evidence.js';
 import {Gate} from './gate.js';
 import {Grants} from './grants.js';
 import {Ledger, quiet, report} from './ledger.js';
-import {CRASH_MS, REPORT_MS, UNDER_WAY_MS, VERSION} from './limits.js';
+import {CRASH_MS, MAX_TITLE, REPORT_MS, UNDER_WAY_MS, VERSION} from './limits.js';
 import {Link} from './link.js';
 import {People} from './people.js';
 import {note} from './refusal.js';
@@ -24,6 +24,9 @@ import {Tabs} from './tabs.js';
 
 /** @typedef {import('./ledger.js').Entry} Entry */
 /** @typedef {import('./gen/wire.js').Fence} Fence */
+
+/** How often it is looked whether renderers have been seen to end. */
+const LOOK_MS = 20;
 
 export class Dock {
   /** One life of the worker. */
@@ -35,6 +38,8 @@ export class Dock {
   /** Entries with news, and since when. @type {Map<Entry, number>} */ #dirty = new Map();
   /** The rev of each action that this link's daemon has. @type {Map<string, number>} */ #told = new Map();
   /** @type {ReturnType<typeof setTimeout> | undefined} */ #reporting;
+  /** The hold that this link's hello carried. @type {import('./gen/wire.js').Hold | null} */ #helloHold = null;
+  /** Tabs that were made before it was known who holds; null from then on. @type {Set<number> | null} */ #early = new Set();
   /** Ends of documents that no daemon has been told. @type {Map<string, string>} */ #ends = new Map();
   #pageStops = 0;
   #browser;
@@ -78,7 +83,9 @@ export class Dock {
     const answer = (/** @type {unknown} */ port, /** @type {any} */ message) => void this.link.answer(port, message);
     this.commands = new Commands({browser, gate, ledger, documents, tabs, sessions, answer});
     this.people = new People({browser, gate, memory, link, ledger, stopList: () => this.#stopList()});
-    memory.keep(() => ({ledger: ledger.snapshot(), scripts: documents.scripts(), starts: link.attempt}));
+    memory.keep(() => ({
+      run: true, ledger: ledger.snapshot(), scripts: documents.scripts(), starts: link.attempt, apart: tabs.apart(),
+    }));
   }
 
   /**
@@ -110,6 +117,7 @@ export class Dock {
     on.tabRemoved((tab) => this.#tabRemoved(tab));
     on.tabActivated((tab, window) => this.tabs.activated(tab, window));
     on.tabReplaced((added, removed) => {
+      if (this.tabs.isApart(removed)) this.tabs.setApart(added);
       this.#tabRemoved(removed);
       void this.documents.refresh(added);
     });
@@ -136,6 +144,11 @@ export class Dock {
     await Promise.all(this.tabs.all().map(({tab}) => this.documents.learn(tab).catch(learnt)));
     this.ledger.restore(stored.ledger);
     this.documents.restore(stored.scripts);
+    if (Array.isArray(stored.apart)) for (const tab of stored.apart) this.tabs.setApart(tab);
+    // Those of a browser that has just begun are the ones that it came with.
+    if (stored.run === true && this.#personHolds()) for (const tab of this.#early ?? []) this.tabs.setApart(tab);
+    this.#early = null;
+    this.memory.touch();
     this.gate.hold = this.memory.hold;
     if (this.memory.mark.epoch > 0) this.gate.raise(this.memory.mark.epoch);
     await this.sessions.adopt().catch((error) => note('could not list debugger targets', error));
@@ -157,7 +170,8 @@ export class Dock {
       t: 'hello', version: VERSION, build: BUILD, instance: this.#instance,
       mark: this.memory.mark, granted: this.#granted, actions: this.ledger.reports().map((action) => this.#tell(action)),
     };
-    if (this.memory.hold) hello.hold = this.memory.hold;
+    this.#helloHold = this.memory.hold;
+    if (this.#helloHold) hello.hold = this.#helloHold;
     this.link.send(hello);
   }
 
@@ -184,7 +198,7 @@ export class Dock {
         this.#fence(/** @type {any} */ (message));
         return;
       case 'poke':
-        this.grants.ask();
+        this.grants.poked();
         return;
       case 'grant':
         this.#grant(message);
@@ -218,6 +232,7 @@ export class Dock {
     this.memory.see(epoch, seq);
     this.memory.touch();
     this.people.linkIs('up');
+    this.people.tell(this.#helloHold);
     for (const [document, how] of this.#ends) this.#sendEnd(document, how);
     this.#ends.clear();
   }
@@ -262,14 +277,15 @@ export class Dock {
 
   /** @param {any} grant */
   #grant(grant) {
+    if (grant.epoch === 0) {
+      // Nothing is granted: that needs no time to live, and nobody to have asked.
+      this.gate.close();
+      this.grants.stop();
+      return;
+    }
     const end = this.grants.ends(grant);
     if (!end) {
       note('dropped a grant: it answers nothing that was asked, or comes too late');
-      return;
-    }
-    if (grant.epoch === 0) {
-      this.gate.close();
-      this.grants.stop();
       return;
     }
     if (this.gate.hold || !this.gate.raise(grant.epoch)) {
@@ -357,9 +373,19 @@ export class Dock {
 
   /** @param {any} tab */
   #tabCreated(tab) {
+    this.#early?.add(tab.id);
+    // What a person opens while holding is not lent with the next grant.
+    if (this.#personHolds()) {
+      this.tabs.setApart(tab.id);
+      this.memory.touch();
+    }
     this.tabs.created(tab);
     if (typeof tab.openerTabId === 'number') this.evidence.opened(tab.id, tab.openerTabId);
     else if (this.ledger.tabMade(tab.id)) this.tabs.own(tab.id);
+  }
+
+  #personHolds() {
+    return this.memory.hold !== null || this.memory.mark.person;
   }
 
   /** @param {number} tab */
@@ -391,7 +417,9 @@ export class Dock {
     return this.tabs
       .all()
       .filter(({tab}) => reached.has(tab) || [...(processes.get(tab) ?? [])].some((process) => ending.has(process)))
-      .map(({tab, title, url}) => ({tab, title, url, shares: !reached.has(tab)}));
+      .map(({tab, title, url}) => ({
+        tab, title: title.slice(0, MAX_TITLE), url: withoutQuery(url), shares: !reached.has(tab),
+      }));
   }
 
   /**
@@ -413,7 +441,11 @@ export class Dock {
         this.sessions.attach(tab).catch((error) => note('could not attach to stop a page', error));
       await Promise.all([...list].map(attach));
       for (const tab of list) if (this.sessions.attached(tab)) void this.sessions.crash(tab);
-      await new Promise((resolve) => setTimeout(resolve, CRASH_MS));
+      const ended = (/** @type {number} */ tab) => this.documents.dead(tab);
+      for (let waited = 0; waited < CRASH_MS && ![...list].every(ended); waited += LOOK_MS) {
+        await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+      }
+      this.people.stopped([...list].filter((tab) => !ended(tab)).length);
     } finally {
       this.#pageStops--;
     }

@@ -6,6 +6,7 @@
  * epoch; a later fence ends it, and takes over what it had not settled.
  */
 
+import {withoutQuery} from './evidence.js';
 import {DRAIN_MS} from './limits.js';
 import {note} from './refusal.js';
 import {isWeb} from './tabs.js';
@@ -71,7 +72,8 @@ export class Drain {
     /** @type {Map<string, Target>} */
     const targets = new Map();
     const add = (/** @type {string} */ document, /** @type {number} */ tab, /** @type {'input' | 'script'} */ why) => {
-      const url = this.#documents.known(document)?.url ?? this.#documents.url(tab);
+      // The daemon stores it: a query or a fragment may hold a secret.
+      const url = withoutQuery(this.#documents.known(document)?.url ?? this.#documents.url(tab));
       const target = targets.get(document) ?? makeTarget(document, tab, url);
       target[why] = true;
       targets.set(document, target);

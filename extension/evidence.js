@@ -13,7 +13,7 @@
  * how it ended.
  */
 
-import {MAX_REQUESTS, MAX_URL} from './limits.js';
+import {MAX_ERROR, MAX_ID, MAX_REQUESTS, MAX_URL, MAX_WORD} from './limits.js';
 
 /** @typedef {import('./ledger.js').Entry} Entry */
 /** @typedef {import('./gen/wire.js').RequestReport} RequestReport */
@@ -22,6 +22,7 @@ import {MAX_REQUESTS, MAX_URL} from './limits.js';
 export function withoutQuery(text) {
   try {
     const {origin, protocol, pathname} = new URL(text);
+    if (protocol === 'about:') return (protocol + pathname).slice(0, MAX_WORD);
     // The path of a data: or blob: address is content, or names it.
     if (!/^(https?|wss?|ftp):$/.test(protocol)) return protocol + (origin === 'null' ? '' : origin);
     return (origin + pathname).slice(0, MAX_URL);
@@ -96,7 +97,7 @@ export class Evidence {
 
   /** @param {any} details of webRequest.onErrorOccurred */
   failed(details) {
-    this.#end(details.requestId, {state: 'failed', error: String(details.error), ended_ms: Math.round(details.timeStamp)});
+    this.#end(details.requestId, {state: 'failed', error: String(details.error).slice(0, MAX_ERROR), ended_ms: Math.round(details.timeStamp)});
   }
 
   /** @param {any} item of downloads.onCreated */
@@ -138,7 +139,9 @@ export class Evidence {
       const opener = this.#openers.get(tabId);
       const entry = candidates.find((one) => {
         if (type === 'sub_frame') return parent ? one.document === parent : one.tab === tabId && one.navigable;
-        return (one.tab === tabId && one.navigable) || (opener !== undefined && one.tab === opener);
+        if (one.tab === tabId && one.navigable) return true;
+        // What is lost is watched without end, but not for all that its tab opens later.
+        return opener !== undefined && one.tab === opener && (one.navigable || one.how !== 'lost');
       });
       return entry ? {entry, rule: 'navigation'} : null;
     }
@@ -157,15 +160,16 @@ export class Evidence {
    */
   #begin(entry, id, details, rule) {
     if (this.#open.size >= MAX_REQUESTS) {
-      entry.more++;
+      this.#ledger.beyond(entry);
       return;
     }
     /** @type {RequestReport} */
     const request = {
-      id,
-      method: details.method,
+      id: id.slice(0, MAX_ID),
+      // A page chooses its method, of any length.
+      method: String(details.method).slice(0, MAX_WORD),
       url: withoutQuery(details.url),
-      type: details.type,
+      type: String(details.type).slice(0, MAX_WORD),
       state: 'in_flight',
       status: 0,
       error: '',

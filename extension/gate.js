@@ -13,6 +13,7 @@
 
 import {MAX_EPOCH} from './limits.js';
 import {refuse} from './refusal.js';
+import {isWeb} from './tabs.js';
 
 /** @typedef {import('./refusal.js').Refusal} Refusal */
 /** @typedef {import('./browser.js').Browser} Browser */
@@ -95,6 +96,7 @@ const SYSTEM = new Map(SYSTEM_COMMANDS);
 
 /** What would blind the fence, or reach beyond a tab, whatever a policy allows. */
 const NEVER = new Set(['Page.crash', 'Page.disable', 'Inspector.disable']);
+const BACK = 'Page.navigateToHistoryEntry';
 const REVIVES = new Set(['Page.navigate', 'Page.reload', 'tab_activate']);
 const TARGET_ALLOWED = new Set(['Target.getTargetInfo', 'Target.setAutoAttach']);
 
@@ -142,8 +144,13 @@ function decideMethod(order, view) {
       return no('policy', `${order.method} is not for an agent`);
     }
   }
-  const goes = order.method === 'Page.navigate' || order.kind === 'tab_create';
-  if (goes && !view.allowed(String(order.params.url ?? ''))) {
+  // The host says with an entry of the history where it leads.
+  const goes = order.method === 'Page.navigate' || order.method === BACK || order.kind === 'tab_create';
+  const url = String(order.params.url ?? '');
+  if (order.method === BACK && !isWeb(url) && url !== 'about:blank') {
+    return no('policy', 'that entry of the history is no website’s');
+  }
+  if (goes && !view.allowed(url)) {
     return no('policy', 'that address is not within the binding’s origins');
   }
   return null;
@@ -187,6 +194,9 @@ export function decide(state, order, view, now) {
   return decideMethod(order, view) ?? (order.tab === 0 ? null : decideTab(state, order, view));
 }
 
+/** Where it leads was for the gate, not for the browser. @param {Record<string, any>} params */
+const entryOnly = ({entryId}) => ({entryId});
+
 /**
  * Carries an order out.
  * @param {Browser} browser @param {Order} order
@@ -195,7 +205,7 @@ export function decide(state, order, view, now) {
 function perform(browser, order) {
   switch (order.kind) {
     case 'cdp':
-      return browser.sendCommand(order.tab, order.method, order.params);
+      return browser.sendCommand(order.tab, order.method, order.method === BACK ? entryOnly(order.params) : order.params);
     case 'barrier':
       return browser.runNothing(order.tab, order.document);
     case 'tab_create':

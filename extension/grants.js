@@ -10,8 +10,12 @@ import {MAX_ASKS} from './limits.js';
 
 /** @typedef {{monoMs: number, wallMs: number}} Instant */
 
+/** How often a grant that came too late is asked for again before the daemon must poke. */
+const MAX_AGAIN = 3;
+
 export class Grants {
   #ask = 0;
+  #again = 0;
   /** @type {Map<number, Instant>} */ #asks = new Map();
   /** @type {ReturnType<typeof setTimeout> | undefined} */ #renewal;
   #browser;
@@ -29,6 +33,7 @@ export class Grants {
   /** A new link: its asks count from the beginning, and no older one is answered. */
   reset() {
     this.#ask = 0;
+    this.#again = 0;
     this.#asks.clear();
     this.stop();
   }
@@ -37,6 +42,12 @@ export class Grants {
   stop() {
     clearTimeout(this.#renewal);
     this.#renewal = undefined;
+  }
+
+  /** The daemon has something to grant. */
+  poked() {
+    this.#again = 0;
+    this.ask();
   }
 
   ask() {
@@ -50,7 +61,8 @@ export class Grants {
   }
 
   /**
-   * Takes a grant: when does it end?
+   * Takes a grant of an epoch: when does it end? One that comes too late, because the
+   * daemon was slow or the machine slept, is asked for again, a few times.
    * @param {{ask: number, ttl_ms: number}} grant
    * @returns {Instant | null} null if nobody asked, or its time is over already
    */
@@ -59,8 +71,16 @@ export class Grants {
     this.#asks.delete(grant.ask);
     if (!asked || !(grant.ttl_ms > 0)) return null;
     const end = {monoMs: asked.monoMs + grant.ttl_ms, wallMs: asked.wallMs + grant.ttl_ms};
-    if (this.#browser.monoMs() >= end.monoMs || this.#browser.wallMs() >= end.wallMs) return null;
-    return end;
+    if (this.#browser.monoMs() < end.monoMs && this.#browser.wallMs() < end.wallMs) {
+      this.#again = 0;
+      return end;
+    }
+    const younger = [...this.#asks.keys()].some((ask) => ask > grant.ask);
+    if (this.#again < MAX_AGAIN && !younger) {
+      this.#again++;
+      this.ask();
+    }
+    return null;
   }
 
   /** @param {number} ttlMs of the grant that was just opened */

@@ -13,6 +13,9 @@
  *            answered               no input among its commands, and each answered without an error
  *   ended    its renderer was seen to crash
  *   lost     the document was replaced or the drain ended first
+ *
+ * What is open or lost may still send something, however late: its requests are watched
+ * until it is forgotten, or for the window after it has come to rest after all.
  */
 
 import {MAX_ACTIONS, MAX_EVIDENCE, WATCH_MS} from './limits.js';
@@ -44,7 +47,7 @@ import {MAX_ACTIONS, MAX_EVIDENCE, WATCH_MS} from './limits.js';
  * @property {number} more
  * @property {Map<string, string>} downloads running ones, by the browser's number
  * @property {number} firstMs wall clock of its first effect
- * @property {number} restMs wall clock when it came to rest, 0 before
+ * @property {number} restMs wall clock when it came to rest or was lost, 0 before
  * @property {number} watchMs
  * @property {number} fencedMs wall clock of the end of its epoch, 0 before
  */
@@ -277,8 +280,15 @@ export class Ledger {
     this.#touch(entry);
   }
 
+  /** A request that cannot be followed is counted. @param {Entry} entry */
+  beyond(entry) {
+    entry.more++;
+    this.#touch(entry);
+  }
+
   /** @param {Entry} entry @param {string} id @param {string} name '' when it has ended */
   download(entry, id, name) {
+    if (name && entry.downloads.size >= MAX_EVIDENCE && !entry.downloads.has(id)) return this.beyond(entry);
     if (name) entry.downloads.set(id, name);
     else if (!entry.downloads.delete(id)) return;
     this.#touch(entry);
@@ -373,7 +383,7 @@ function unsettled(entry) {
 
 /** @param {Entry} entry @param {number} wallMs */
 function watched(entry, wallMs) {
-  return entry.how === 'open' || wallMs <= entry.restMs + entry.watchMs;
+  return entry.how === 'open' || entry.how === 'lost' || wallMs <= entry.restMs + entry.watchMs;
 }
 
 /** @param {Entry} entry @returns {string | undefined} */
@@ -391,6 +401,16 @@ function harmless(entry) {
  */
 export function quiet({how, open, requests, more, downloads}) {
   return how === 'barrier' && open === 0 && requests.size === 0 && more === 0 && downloads.size === 0;
+}
+
+/**
+ * Reports that fit where the whole ones do not: they say how many requests there were,
+ * and that something is downloaded.
+ * @param {ActionReport} whole @returns {ActionReport}
+ */
+export function brief(whole) {
+  const {requests, downloads, more} = whole;
+  return {...whole, requests: [], more: more + (requests?.length ?? 0), downloads: (downloads ?? []).slice(0, 1)};
 }
 
 /** @param {Entry} entry @returns {ActionReport} */

@@ -13,6 +13,11 @@ export const CHUNK_BYTES = LIMITS.ChunkBytes;
 export const MAX_MESSAGE = LIMITS.MaxMessage;
 export const MAX_EVIDENCE = LIMITS.MaxEvidence;
 export const MAX_URL = LIMITS.MaxURL;
+/** Characters kept of a method or a type, an error, an identifier, a title. A page chooses some of them. */
+export const MAX_WORD = 32;
+export const MAX_ERROR = 128;
+export const MAX_ID = 64;
+export const MAX_TITLE = 256;
 export const MAX_EPOCH = Number.MAX_SAFE_INTEGER;
 
 /** Actions kept until the daemon forgets them: more than a lease's lane by far. */

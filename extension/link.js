@@ -9,6 +9,7 @@
 import {validate} from './gen/wire.js';
 import {ChunkError, Joiner, split} from './chunks.js';
 import {BACK_OFF_MS, MAX_FROM_EXTENSION, MAX_MESSAGE, STABLE_MS} from './limits.js';
+import {brief} from './ledger.js';
 import {note, refuse} from './refusal.js';
 
 /** @typedef {import('./refusal.js').Refusal} Refusal */
@@ -22,6 +23,21 @@ import {note, refuse} from './refusal.js';
  */
 
 const encoder = new TextEncoder();
+
+/**
+ * About how many characters reports make, so that gigabytes are not written out to learn
+ * that they are too many.
+ * @param {import('./gen/wire.js').ActionReport[]} actions
+ */
+function weight(actions) {
+  let sum = 0;
+  for (const {requests, downloads} of actions) {
+    sum += 512;
+    for (const {url, error} of requests ?? []) sum += 256 + url.length + error.length;
+    for (const name of downloads ?? []) sum += name.length;
+  }
+  return sum;
+}
 
 export class Link {
   /** @type {chrome.runtime.Port | null} */ #port = null;
@@ -72,14 +88,21 @@ export class Link {
   }
 
   /**
-   * Sends a message of a link. Without one it is not sent, and nothing is queued: the
+   * Sends a message of a link. One that is too large goes with its reports cut down to
+   * what decides: a fence that is not acknowledged is worse than one that says less.
+   * Without one it is not sent, and nothing is queued: the
    * next hello tells the daemon all there is.
    * @param {Message} message without its nonce
    * @returns {boolean}
    */
   send(message) {
     if (!this.#port || !this.#nonce) return false;
-    return this.#post(this.#port, {...message, nonce: this.#nonce});
+    const whole = {...message, nonce: this.#nonce};
+    const {actions} = message;
+    if (!actions) return this.#post(this.#port, whole);
+    if (weight(actions) <= MAX_MESSAGE / 4 && this.#post(this.#port, whole)) return true;
+    note(`${message.t} is too large: sent without its requests`);
+    return this.#post(this.#port, {...whole, actions: actions.map(brief)});
   }
 
   /**
@@ -89,7 +112,11 @@ export class Link {
    * @param {Message} message
    */
   answer(port, message) {
-    return this.#port !== null && port === this.#port && this.#post(this.#port, message);
+    if (this.#port === null || port !== this.#port) return false;
+    if (this.#post(this.#port, message)) return true;
+    const {t, seq, dispatched} = message;
+    const error = refuse('limit', 'the answer is larger than a message may be', 'ask for less at once');
+    return this.#post(this.#port, {t, seq, ok: false, dispatched, error});
   }
 
   #connect() {
@@ -222,7 +249,10 @@ export class Link {
       port.postMessage(message);
       return true;
     }
-    if (bytes.length > MAX_MESSAGE) return false;
+    if (bytes.length > MAX_MESSAGE) {
+      note(`${message.t} of ${bytes.length} bytes cannot be sent`);
+      return false;
+    }
     for (const chunk of split(bytes, ++this.#chunkId)) port.postMessage(chunk);
     return true;
   }

@@ -8,7 +8,8 @@
  * from then on nothing of an agent is dispatched, whoever can be reached.
  */
 
-import {CALL_MS} from './limits.js';
+import {withoutQuery} from './evidence.js';
+import {CALL_MS, MAX_TITLE} from './limits.js';
 import {note, refuse} from './refusal.js';
 
 /** @typedef {import('./refusal.js').Refusal} Refusal */
@@ -21,7 +22,8 @@ import {note, refuse} from './refusal.js';
  * @property {LinkState} link
  * @property {string} reason why it is down
  * @property {Refusal | null} error
- * @property {{since_ms: number, told: boolean} | null} hold
+ * @property {{since_ms: number, told: boolean, stop: boolean} | null} hold told: it was
+ *   said on a link whose daemon had accepted this browser; stop: pages are to end with it
  * @property {any} status the daemon's, null unless the link is up
  * @property {number} age_ms of the status
  * @property {number} open commands that this browser has not seen answered
@@ -39,6 +41,8 @@ export class People {
   #statusMs = 0;
   #slot = '';
   #call = 0;
+  /** The hold that was said on this link. @type {import('./gen/wire.js').Hold | null} */ #told = null;
+  /** Popups that wait for pages to end. @type {Map<chrome.runtime.Port, ReturnType<typeof setTimeout>>} */ #stops = new Map();
   #browser;
   #gate;
   #memory;
@@ -74,14 +78,21 @@ export class People {
       return;
     }
     this.#popups.add(port);
-    port.onDisconnect.addListener(() => this.#popups.delete(port));
+    port.onDisconnect.addListener(() => {
+      this.#popups.delete(port);
+      clearTimeout(this.#stops.get(port));
+      this.#stops.delete(port);
+    });
     port.onMessage.addListener((message) => this.#hear(port, message));
     port.postMessage(this.#snapshot());
   }
 
   /** @param {LinkState} state @param {string} [reason] @param {Refusal | null} [error] */
   linkIs(state, reason = '', error = null) {
-    if (state !== 'up') this.#status = null;
+    if (state !== 'up') {
+      this.#status = null;
+      this.#told = null;
+    }
     // A refusal says more than the end of the port that follows it.
     const keep = state === 'down' && !error && this.#error !== null;
     if (!keep) [this.#reason, this.#error] = [reason, error];
@@ -119,8 +130,63 @@ export class People {
       Object.assign(globalThis, {sessiondockLastHold: {pressed_ms: pressedMs, held_ms: heldMs}});
     }
     this.#memory.setHold(next);
-    if (this.#link.welcomed) this.#link.send({t: 'person.hold', hold: next});
+    this.#say(next);
     this.changed();
+  }
+
+  /**
+   * A daemon has accepted this browser: it is told of the hold, unless the hello has.
+   * @param {import('./gen/wire.js').Hold | null} carried by the hello of this link
+   */
+  tell(carried) {
+    const {hold} = this.#memory;
+    if (!hold) return;
+    if (hold === carried) this.#told = hold;
+    else this.#say(hold);
+    this.changed();
+  }
+
+  /** @param {import('./gen/wire.js').Hold} hold */
+  #say(hold) {
+    if (this.#link.welcomed && this.#link.send({t: 'person.hold', hold})) this.#told = hold;
+  }
+
+  /** The daemon had pages ended. @param {number} left those that were not seen to end */
+  stopped(left) {
+    const error = left
+      ? refuse('outcome_unknown', `${left === 1 ? 'A page was' : `${left} pages were`} not seen to end.`, 'Stop the browser to be sure')
+      : null;
+    for (const popup of [...this.#stops.keys()]) this.#stopReply(popup, error);
+  }
+
+  /** @param {chrome.runtime.Port} popup @param {Refusal | null} error */
+  #stopReply(popup, error) {
+    clearTimeout(this.#stops.get(popup));
+    this.#stops.delete(popup);
+    this.#tell(popup, {t: 'reply', verb: 'stop_page', error});
+  }
+
+  /**
+   * Takes over, and has pages ended. It is done when the daemon has ordered it and the
+   * pages were seen to end; until then it is not called so.
+   * @param {chrome.runtime.Port} popup @param {number} pressedMs @param {TabRef[]} tabs
+   */
+  #takeOverAndStop(popup, pressedMs, tabs) {
+    this.takeOver(pressedMs, tabs);
+    if (this.#told !== this.#memory.hold) {
+      this.#stopReply(
+        popup,
+        refuse(
+          'unavailable',
+          'You have taken over. The daemon cannot be reached, so no page has been ended: that is done when it is back.',
+          'To end them now, close the browser',
+        ),
+      );
+      return;
+    }
+    clearTimeout(this.#stops.get(popup));
+    const late = refuse('deadline', 'The daemon has not answered. Whether the pages end is not known.');
+    this.#stops.set(popup, setTimeout(() => this.#stopReply(popup, late), CALL_MS));
   }
 
   /** @param {{id: number, error?: Refusal | null}} reply */
@@ -146,12 +212,11 @@ export class People {
         );
         return;
       case 'stop_page': {
-        const tabs = (Array.isArray(message.tabs) ? message.tabs : []).filter((/** @type {any} */ tab) => Number.isInteger(tab?.tab));
+        const tabs = tabRefs(message.tabs);
         if (this.#status?.authority?.holder?.kind === 'human') {
           this.#ask(popup, 'stop_page', {tabs, confirm: true, if_epoch: message.if_epoch});
         } else {
-          this.takeOver(Number(message.pressed_ms) || 0, tabs);
-          this.#tell(popup, {t: 'reply', verb: 'stop_page', error: null});
+          this.#takeOverAndStop(popup, Number(message.pressed_ms) || 0, tabs);
         }
         return;
       }
@@ -203,11 +268,27 @@ export class People {
       link: this.#state,
       reason: this.#reason,
       error: this.#error,
-      hold: hold && {since_ms: hold.since_ms, told: this.#link.welcomed},
+      hold: hold && {since_ms: hold.since_ms, told: hold === this.#told, stop: hold.stop_page === true},
       status: this.#status,
       age_ms: this.#status ? this.#browser.monoMs() - this.#statusMs : 0,
       open,
       slot: this.#slot,
     };
   }
+}
+
+/**
+ * What the daemon is told of tabs: it stores that, so no more than a person needs.
+ * @param {unknown} list the popup's
+ * @returns {TabRef[]}
+ */
+function tabRefs(list) {
+  if (!Array.isArray(list)) return [];
+  return list
+    .filter((one) => Number.isInteger(one?.tab))
+    .map(({tab, title, url}) => ({
+      tab,
+      ...(typeof title === 'string' && {title: title.slice(0, MAX_TITLE)}),
+      ...(typeof url === 'string' && {url: withoutQuery(url)}),
+    }));
 }

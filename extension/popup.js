@@ -206,6 +206,7 @@ el('stop-page-cancel').addEventListener('click', () => {
 });
 el('stop-page-confirm').addEventListener('click', (event) => {
   const tabs = stopTabs.map(({tab, title, url}) => ({tab, title, url}));
+  reply('Waiting until the pages have ended…');
   say({t: 'stop_page', tabs, pressed_ms: pressedMs(event), if_epoch: epoch()});
 });
 

@@ -23,6 +23,8 @@ export class Memory {
   /** @type {Hold | null} */ hold = null;
 
   #browser;
+  /** What storage.session has, as JSON. */
+  #stored = '';
   /** @type {() => Record<string, unknown>} */ #session = () => ({});
   /** @type {ReturnType<typeof setTimeout> | undefined} */ #timer;
 
@@ -38,7 +40,7 @@ export class Memory {
   async load() {
     const [local, session] = await Promise.all([
       this.#browser.loadLocal(['mark', 'hold']),
-      this.#browser.loadSession(['ledger', 'scripts', 'starts']),
+      this.#browser.loadSession(['run', 'ledger', 'scripts', 'starts', 'apart']),
     ]);
     const mark = /** @type {any} */ (local.mark);
     this.mark = {
@@ -47,7 +49,11 @@ export class Memory {
       person: mark?.person === true,
     };
     const hold = /** @type {any} */ (local.hold);
-    if (!this.hold && typeof hold?.id === 'string' && hold.id) this.hold = hold;
+    if (!this.hold && typeof hold?.id === 'string' && hold.id) {
+      // The tabs that were to end with it ended with the browser that had them; another
+      // run gives their numbers to others.
+      this.hold = session.run === true ? hold : {id: hold.id, since_ms: hold.since_ms};
+    }
     return session;
   }
 
@@ -90,12 +96,19 @@ export class Memory {
   touch() {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
-      this.#save(this.#browser.saveSession(this.#session()));
+      const session = this.#session();
+      const text = JSON.stringify(session);
+      if (text === this.#stored) return;
+      this.#stored = text;
+      this.#save(this.#browser.saveSession(session));
     }, STORE_MS);
   }
 
   /** @param {Promise<unknown>} write */
   #save(write) {
-    write.catch((/** @type {unknown} */ error) => note('could not store', error));
+    write.catch((/** @type {unknown} */ error) => {
+      this.#stored = '';
+      note('could not store', error);
+    });
   }
 }

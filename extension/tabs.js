@@ -3,7 +3,8 @@
 /**
  * The browser's tabs, and which of them the lease sees: lent (they were within its
  * origins when it was granted: to act in, not to close) and owned (made under it).
- * All others do not exist for an agent.
+ * All others do not exist for an agent, and neither do those that a person opened while
+ * holding: they stay apart, under every later grant, until they are closed.
  */
 
 /**
@@ -37,6 +38,7 @@ export class Tabs {
   /** @type {Map<number, Tab>} */ #tabs = new Map();
   /** @type {Set<number>} */ #lent = new Set();
   /** @type {Set<number>} */ #owned = new Set();
+  /** @type {Set<number>} */ #apart = new Set();
   /** @type {Set<string>} */ #origins = new Set();
   #tick = 0;
   #focused = -1;
@@ -61,17 +63,31 @@ export class Tabs {
    */
   created(tab) {
     this.put(tab);
-    if (typeof tab.openerTabId === 'number' && this.visible(tab.openerTabId)) this.#owned.add(tab.id);
+    if (typeof tab.openerTabId === 'number') this.openedBy(tab.openerTabId, tab.id);
   }
 
   /** @param {number} source @param {number} tab */
   openedBy(source, tab) {
-    if (this.visible(source)) this.#owned.add(tab);
+    if (this.visible(source) && !this.#apart.has(tab)) this.#owned.add(tab);
   }
 
   /** @param {number} tab */
   own(tab) {
     this.#owned.add(tab);
+  }
+
+  /** A person opened it while holding. @param {number} tab */
+  setApart(tab) {
+    this.#apart.add(tab);
+  }
+
+  /** @param {number} tab */
+  isApart(tab) {
+    return this.#apart.has(tab);
+  }
+
+  apart() {
+    return [...this.#apart];
   }
 
   /** @param {number} tab @param {number} window */
@@ -91,6 +107,7 @@ export class Tabs {
     this.#tabs.delete(tab);
     this.#lent.delete(tab);
     this.#owned.delete(tab);
+    this.#apart.delete(tab);
   }
 
   /**
@@ -103,7 +120,7 @@ export class Tabs {
     this.#owned.clear();
     this.#lent.clear();
     for (const {tab, url: shown} of this.#tabs.values()) {
-      if (this.allowed(url(tab) || shown)) this.#lent.add(tab);
+      if (!this.#apart.has(tab) && this.allowed(url(tab) || shown)) this.#lent.add(tab);
     }
   }
 

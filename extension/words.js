@@ -102,7 +102,8 @@ export function view(it, ageMs) {
       notice: it.error ? it.error.message : 'The daemon cannot be reached.',
       hint: it.error?.hint ?? 'Check it with: sessiondock doctor',
       authority: it.hold
-        ? 'You have taken over. Nothing of the agent is sent from this browser; the daemon will be told when it is back.'
+        ? 'You have taken over. Nothing of the agent is sent from this browser; the daemon will be told when it is back.' +
+          (it.hold.stop ? ' The pages that you want ended go on until then.' : '')
         : 'Nothing of an agent is sent from this browser. Who has control is not known.',
       takeover: it.hold
         ? {label: 'You have taken over', enabled: false, from: false}
@@ -164,7 +165,9 @@ function connected(it, status, ageMs, slot) {
   if (it.hold) {
     return {
       ...out, state: 'held', handback: null,
-      authority: 'You have taken over. Nothing of the agent is sent; waiting for the daemon to confirm.',
+      authority: it.hold.told
+        ? 'You have taken over. Nothing of the agent is sent; waiting for the daemon to confirm.'
+        : 'You have taken over. Nothing of the agent is sent; the daemon has not been told yet.',
       takeover: {label: 'Taking over…', enabled: false, from: false},
     };
   }

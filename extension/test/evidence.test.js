@@ -122,6 +122,56 @@ test('the watch ends after the window, which begins when the work came to rest',
   assert.equal(it.requests().length, 2);
 });
 
+test('what a page makes long is kept short', async () => {
+  const it = await clicked();
+  const long = 'X'.repeat(1 << 20);
+  const requestId = '9'.repeat(500);
+  it.begin({method: long, type: long, url: `https://shop.test/${long}`, requestId});
+  it.end('requestError', requestId, {error: long});
+  const {method, type, error, url, id: kept} = it.requests()[0];
+  assert.deepEqual([method, type, error, url, kept].map((text) => text.length), [32, 32, 128, 2048, 64]);
+  assert.equal(it.requests()[0].state, 'failed');
+});
+
+test('lost, not forgotten: the click’s request is its own however late, and rest begins the window', async () => {
+  const it = await clicked();
+  let passes;
+  it.fake.barrier = (_, document) => new Promise((resolve) => (passes = () => resolve([{documentId: document}])));
+  it.fence(3, {deadline_ms: 40});
+  await until('drained', () => it.port.last('drained')?.epoch === 3);
+  assert.equal(it.report('A1').how, 'lost');
+  it.fake.pass(120_000);
+  const late = it.begin();
+  assert.deepEqual(it.requests().map((r) => [r.id, r.rule, r.after_fence]), [[late, 'document', true]]);
+  await until('report', () => it.port.last('report')?.action.requests.length === 1);
+
+  passes();
+  await until('rest', () => it.report('A1').how === 'barrier');
+  it.fake.pass(5_000);
+  it.begin();
+  assert.equal(it.requests().length, 2, 'within the window from the rest itself');
+  it.fake.pass(1);
+  it.begin();
+  assert.equal(it.requests().length, 2);
+});
+
+test('what is lost with its document is watched by that document, not for what its tab does later', async () => {
+  const it = await clicked();
+  it.fake.commit(1, 'D2', 'https://shop.test/other');
+  assert.equal(it.report('A1').how, 'lost');
+  it.fake.pass(600_000);
+  it.begin();
+  assert.equal(it.requests().length, 1);
+  it.begin({documentId: 'D2'});
+  it.begin({documentId: undefined, type: 'main_frame'});
+  it.fake.emit('navigationTarget', {sourceTabId: 1, tabId: 9});
+  it.begin({documentId: undefined, type: 'main_frame', tabId: 9});
+  assert.equal(it.requests().length, 1);
+  it.daemon('forget', {actions: ['A1']});
+  it.begin();
+  assert.equal(it.report('A1'), undefined);
+});
+
 test('after the fence the watch goes on, and says so', async () => {
   const it = await clicked();
   it.fence(3);
@@ -145,6 +195,7 @@ test('a running download is listed until it has ended', async () => {
 test('an address is kept without query, fragment and credentials', () => {
   assert.equal(withoutQuery('https://u:p@shop.test:8443/a/b?c=d#e'), 'https://shop.test:8443/a/b');
   assert.equal(withoutQuery('nonsense'), '');
+  assert.equal(withoutQuery('about:blank?x#y'), 'about:blank');
   assert.equal(withoutQuery('data:text/plain,secret'), 'data:', 'what a data address holds is content');
   assert.equal(withoutQuery('blob:https://shop.test/1-2'), 'blob:https://shop.test');
   assert.equal(withoutQuery(`https://shop.test/${'x'.repeat(5000)}`).length, 2048);

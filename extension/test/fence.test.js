@@ -336,3 +336,101 @@ test('sessions of a former life are let go at the next drain; another’s are le
   await settle();
   assert.deepEqual(it.fake.did.filter((d) => d[0] === 'detach'), [['detach', 1]]);
 });
+
+test('a grant of nothing closes the gate at once, without a time to live and without an ask', async () => {
+  for (const grant of [{ask: 0}, {ask: undefined}]) {
+    const it = await (await rig()).granted();
+    assert.ok(it.dock.gate.grant);
+    it.daemon('poke');
+    const {ask} = it.port.last('pull');
+    it.daemon('grant', {ask: grant.ask ?? ask, epoch: 0, lease: '', ttl_ms: 0, origins: [], watch_ms: 0});
+    assert.equal(it.dock.gate.grant, null);
+    assert.equal(it.result(it.cmd({})).error.code, 'fenced');
+  }
+});
+
+test('a grant that comes too late is asked for again, a few times', async () => {
+  const it = await rig();
+  it.up();
+  it.fence(2, {person: false});
+  it.daemon('poke');
+  const late = () => {
+    const {ask} = it.port.last('pull');
+    it.fake.pass(20_000);
+    it.daemon('grant', {ask, epoch: 2, lease: 'L2', ttl_ms: 15_000, origins: [], watch_ms: 5000});
+  };
+  for (let i = 0; i < 10; i++) late();
+  assert.deepEqual(it.port.of('pull').map((m) => m.ask), [1, 2, 3, 4]);
+  assert.equal(it.dock.gate.grant, null);
+  it.daemon('poke');
+  late();
+  assert.equal(it.port.last('pull').ask, 6, 'a poke begins anew');
+  it.daemon('grant', {ask: 6, epoch: 2, lease: 'L2', ttl_ms: 15_000, origins: [], watch_ms: 5000});
+  assert.equal(it.port.last('granted').epoch, 2);
+});
+
+test('the documents of a fence are named without query and fragment', async () => {
+  const it = await (await rig({tabs: [[1, 'D1', 'https://shop.test/cart?token=s3cret#x']]})).granted();
+  await it.click();
+  it.fence(3);
+  assert.deepEqual(it.port.last('fenced').documents.map((d) => d.url), ['https://shop.test/cart']);
+});
+
+test('a tab that a person opened while holding stays the person’s, also over the worker’s restart', async () => {
+  const it = await (await rig()).granted();
+  const listed = async (rig, epoch) => {
+    const seq = rig.cmd({kind: 'tabs', method: '', expect: {}, epoch});
+    await settle();
+    return rig.result(seq).result.tabs.map((t) => t.tab);
+  };
+  const open = (rig, id, fields = {}) => {
+    rig.fake.addTab(id, `D${id}`);
+    rig.fake.emit('tabCreated', {id, url: 'https://shop.test/', title: '', active: false, windowId: 1, ...fields});
+    rig.fake.commit(id, `D${id}`);
+  };
+  open(it, 4);
+  const popup = it.popup();
+  popup.say({t: 'takeover', pressed_ms: 1});
+  open(it, 5, {openerTabId: 1});
+  it.fence(3, {hold: it.dock.gate.hold.id, person: true});
+  open(it, 6);
+  it.fence(4, {person: false, from_person: true});
+  await until('drained', () => it.port.last('drained')?.epoch === 4);
+  it.grant(4);
+  assert.deepEqual(await listed(it, 4), [1, 4]);
+  await until('stored', () => it.fake.session.apart?.length === 2);
+
+  const next = await rig({
+    tabs: [],
+    before: (fake) => {
+      Object.assign(fake, {local: {mark: {epoch: 5, seq: 1, person: true}}, session: it.fake.session});
+      for (const id of [1, 4, 5, 6]) fake.addTab(id, `D${id}`);
+      const load = fake.browser.loadLocal;
+      fake.browser.loadLocal = async (keys) => {
+        open({fake}, 7); // it is what woke the worker
+        return load(keys);
+      };
+    },
+  });
+  next.up('n2', 5);
+  next.fence(6, {person: false, from_person: true});
+  await until('drained', () => next.port.last('drained')?.epoch === 6);
+  next.grant(6);
+  assert.deepEqual(await listed(next, 6), [1, 4]);
+});
+
+test('what a restart needs is stored when it changes, and not otherwise', async () => {
+  const it = await (await rig()).granted();
+  let writes = 0;
+  const save = it.fake.browser.saveSession;
+  it.fake.browser.saveSession = (items) => (writes++, save(items));
+  await it.click();
+  await until('stored', () => it.fake.session.ledger?.length === 1);
+  const before = writes;
+  it.dock.memory.touch();
+  const end = Date.now() + 700;
+  await until('the time to store', () => Date.now() > end);
+  assert.equal(writes, before);
+  it.dock.ledger.lost(9);
+  await until('stored', () => writes === before + 1);
+});

@@ -21,6 +21,22 @@ const view = (over = {}) => ({
   url: () => 'https://shop.test/', document: () => 'D1', room: () => true, ...over,
 });
 
+test('back leads only where the lease may go, and the browser is not told more than the entry', () => {
+  const back = (params) => order({method: 'Page.navigateToHistoryEntry', params});
+  const go = (params) => decide(state(), back(params), view(), NOW)?.code ?? null;
+  assert.equal(go({entryId: 3, url: 'https://shop.test/a?b'}), null);
+  assert.equal(go({entryId: 3, url: 'about:blank'}), null);
+  for (const url of ['https://bank.test/', 'chrome://newtab/', 'chrome-error://chromewebdata/', 'file:///etc/passwd', 'about:blank#x', '', undefined, 7]) {
+    assert.equal(go({entryId: 3, url}), 'policy', String(url));
+  }
+  const fake = makeBrowser();
+  const gate = new Gate(fake.browser, view());
+  Object.assign(gate, state(), {grant: {epoch: 7, lease: 'L', watchMs: 0, monoMs: Infinity, wallMs: Infinity}});
+  const {refused} = gate.dispatch({...back({entryId: 3, url: 'https://shop.test/a?b'}), monoMs: Infinity, wallMs: Infinity});
+  assert.equal(refused, undefined);
+  assert.deepEqual(fake.did, [['send', 1, 'Page.navigateToHistoryEntry', {entryId: 3}]]);
+});
+
 /** Every reason to refuse, in the order in which they are told. */
 const REASONS = [
   ['unavailable', 'no link', {state: {linked: false}}],

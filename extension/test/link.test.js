@@ -106,13 +106,39 @@ test('an ordinary message may pass between chunks: a fence does not wait for a p
   assert.deepEqual(one.seen.map((s) => s[0]), ['poke', 'ui']);
 });
 
-test('a message beyond the largest is not sent', () => {
-  const one = makeLink(100);
+test('an answer beyond the largest message is answered as that, not dropped', () => {
+  const one = makeLink();
   one.link.start();
   up(one);
   one.port().heard.length = 0;
-  assert.equal(one.link.answer(one.port(), {t: 'cmd.result', result: 'x'.repeat(MAX_MESSAGE)}), false);
-  assert.deepEqual(one.port().heard, []);
+  const result = 'x'.repeat(MAX_MESSAGE);
+  assert.equal(one.link.answer(one.port(), {t: 'cmd.result', seq: 8, ok: true, dispatched: true, result}), true);
+  const [{seq, ok, dispatched, error}] = one.port().heard;
+  assert.deepEqual([seq, ok, dispatched, error.code], [8, false, true, 'limit']);
+  assert.equal(one.link.send({t: 'pull', text: result}), false, 'what cannot be cut down is said not to be sent');
+});
+
+test('a fence is acknowledged however much there is to report: without the requests, which are counted', () => {
+  const one = makeLink();
+  one.link.start();
+  up(one);
+  const url = `https://shop.test/${'x'.repeat(2000)}`;
+  const request = {id: '1', method: 'POST', url, type: 'xmlhttprequest', state: 'in_flight', status: 0, error: '', rule: 'document', after_fence: true, began_ms: 1, ended_ms: 0};
+  const action = (i) => ({
+    action: `A${i}`, epoch: 2, rev: 1, dispatched: 1, open: 1, tab: 1, document: 'D1', script: false, how: 'lost', how_rule: '',
+    requests: Array(64).fill(request), more: 3, downloads: ['a', 'b'],
+  });
+  for (const t of ['fenced', 'drained', 'hello']) {
+    one.port().heard.length = 0;
+    assert.equal(one.link.send({t, epoch: 3, actions: Array.from({length: 1200}, (_, i) => action(i))}), true);
+    const {actions, nonce} = one.port().last(t) ?? join(one.port().heard);
+    assert.equal(nonce, 'n1');
+    assert.equal(actions.length, 1200);
+    assert.deepEqual([actions[7].action, actions[7].how, actions[7].requests, actions[7].more, actions[7].downloads], ['A7', 'lost', [], 67, ['a']]);
+  }
+  one.port().heard.length = 0;
+  one.link.send({t: 'report', action: action(1)});
+  assert.equal(one.port().last('report').action.requests.length, 64);
 });
 
 test('broken chunks end the port, and the link is told lost in that turn', () => {

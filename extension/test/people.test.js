@@ -56,6 +56,86 @@ test('while an agent has control, stopping its page takes over first', async () 
   assert.equal(it.port.of('person.call').length, 0);
 });
 
+test('a page is called ended when the daemon had it ended and it was seen to end', async () => {
+  const it = await (await rig({tabs: [[1, 'D1'], [2, 'D2']]})).granted();
+  it.fake.answers['Page.crash'] = () => new Promise(() => {});
+  const popup = it.popup();
+  popup.say({t: 'stop_page', tabs: [{tab: 1, title: 'T'.repeat(9999), url: 'https://shop.test/a?token=s3cret'}], pressed_ms: 3});
+  assert.equal(popup.last('reply'), undefined, 'pressing is not having done');
+  const {hold} = it.port.last('person.hold');
+  assert.deepEqual(hold.tabs, [{tab: 1, title: 'T'.repeat(256), url: 'https://shop.test/a'}]);
+  it.fence(3, {hold: hold.id});
+  it.daemon('stop.page', {epoch: 3, tabs: hold.tabs});
+  await until('crash', () => it.fake.sent('Page.crash').length === 1);
+  assert.equal(popup.last('reply'), undefined);
+  it.fake.emit('debuggerEvent', 1, '', 'Inspector.targetCrashed', {});
+  await until('reply', () => popup.last('reply'));
+  assert.deepEqual([popup.last('reply').verb, popup.last('reply').error], ['stop_page', null]);
+});
+
+test('a page that is not seen to end is said to be so, and a silent daemon too', async (t) => {
+  const it = await (await rig()).granted();
+  const popup = it.popup();
+  t.mock.timers.enable({apis: ['setTimeout']});
+  popup.say({t: 'stop_page', tabs: [{tab: 1}], pressed_ms: 3});
+  t.mock.timers.tick(CALL_MS);
+  assert.equal(popup.last('reply').error.code, 'deadline');
+  popup.heard.length = 0;
+  popup.say({t: 'stop_page', tabs: [{tab: 1}], pressed_ms: 3});
+  it.dock.people.stopped(1);
+  assert.equal(popup.last('reply').error.code, 'outcome_unknown');
+  t.mock.timers.tick(CALL_MS);
+  assert.equal(popup.of('reply').length, 1, 'answered once');
+});
+
+test('without a daemon a page is not called ended: it is asked for when the daemon is back', async () => {
+  const it = await rig();
+  const popup = it.popup();
+  popup.say({t: 'stop_page', tabs: [{tab: 1, title: 'T'}], pressed_ms: 3});
+  assert.ok(it.dock.gate.hold);
+  const {error} = popup.last('reply');
+  assert.equal(error.code, 'unavailable');
+  assert.match(error.message, /no page has been ended: that is done when it is back/);
+  assert.deepEqual([popup.last('state').hold.told, popup.last('state').hold.stop], [false, true]);
+  it.up('n1', 2);
+  assert.deepEqual([it.port.last('hello').hold.stop_page, it.port.last('hello').hold.tabs], [true, [{tab: 1, title: 'T'}]]);
+  assert.equal(it.port.of('person.hold').length, 0, 'the hello carried it');
+  assert.equal(popup.last('state').hold.told, true);
+});
+
+test('tabs to end are those of this run of the browser: a later one has others by their numbers', async () => {
+  const hold = {id: 'h', since_ms: 1, stop_page: true, tabs: [{tab: 1}]};
+  const again = await rig({before: (fake) => Object.assign(fake, {local: {hold}, session: {run: true}})});
+  again.up();
+  assert.deepEqual(again.port.last('hello').hold, hold);
+  const later = await rig({before: (fake) => (fake.local.hold = hold)});
+  later.up();
+  assert.deepEqual(later.port.last('hello').hold, {id: 'h', since_ms: 1});
+});
+
+test('pressed between hello and welcome it is told all the same, and told means said to a daemon that listens', async () => {
+  const it = await rig();
+  const popup = it.popup();
+  it.up('n1', 0);
+  assert.equal(it.port.last('hello').hold, undefined);
+  popup.say({t: 'takeover', pressed_ms: 1});
+  assert.equal(popup.last('state').hold.told, false);
+  assert.equal(it.port.of('person.hold').length, 0);
+  it.daemon('welcome', {epoch: 1, seq: 10});
+  assert.deepEqual(it.port.of('person.hold').map((m) => m.hold.id), [it.dock.gate.hold.id]);
+  assert.equal(popup.last('state').hold.told, true);
+  it.port.say({t: 'link', up: false});
+  assert.equal(popup.last('state').hold.told, false);
+  it.up('n2', 1);
+  assert.equal(it.port.last('hello').hold.id, it.dock.gate.hold.id);
+  assert.equal(it.port.of('person.hold').length, 1);
+
+  it.up('n3', 0);
+  popup.say({t: 'stop_page', tabs: [{tab: 1}], pressed_ms: 1});
+  it.daemon('welcome', {epoch: 1, seq: 10});
+  assert.equal(it.port.last('person.hold').hold.stop_page, true, 'the hello carried less');
+});
+
 test('pressed twice it is one hold', async () => {
   const it = await (await rig()).granted();
   const popup = it.popup();

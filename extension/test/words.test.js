@@ -46,6 +46,14 @@ test('a pressed button reads as a hold until the daemon has answered, and offers
   assert.match(v.authority, /Nothing of the agent is sent/);
 });
 
+test('a hold that nobody was told of is not called one that waits for an answer', () => {
+  assert.match(view(it({hold: {since_ms: 1, told: true, stop: false}}), 0).authority, /waiting for the daemon to confirm/);
+  assert.match(view(it({hold: {since_ms: 1, told: false, stop: false}}), 0).authority, /has not been told yet/);
+  const down = (stop) => view(it({link: 'down', status: null, hold: {since_ms: 1, told: false, stop}}), 0).authority;
+  assert.match(down(true), /The pages that you want ended go on until then/);
+  assert.doesNotMatch(down(false), /pages/);
+});
+
 test('a button pressed before there is a link has been pressed', () => {
   const v = view(it({link: 'starting', status: null, hold: {since_ms: 1, told: false}}), 0);
   assert.deepEqual([v.state, v.pill, v.takeover.enabled], ['held', 'Connecting', false]);
