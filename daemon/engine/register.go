@@ -91,7 +91,10 @@ func (r *register) claim(before map[core.SlotName]*core.Slot, d *core.Delta) boo
 			continue
 		}
 		if s.Epoch > e.epoch {
-			e.epoch, e.holder = s.Epoch, s.Holder
+			e.epoch = s.Epoch
+			if e.record == nil {
+				e.holder = s.Holder
+			}
 		}
 	}
 	return true
