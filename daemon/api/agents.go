@@ -236,18 +236,8 @@ func (d *door) act(r *http.Request) (any, *core.Error) {
 	if res.Action.Lease != in.Lease {
 		return former(res.Action), nil
 	}
-	return d.settled(r.Context(), res.Action, time.Duration(q.DeadlineMs)*time.Millisecond), nil
-}
-
-// settled waits for the host's last word on an action, or for the end of its epoch,
-// or for its deadline, and returns what is known then. None of the three is turned
-// into another.
-func (d *door) settled(ctx context.Context, a *core.Action, wait time.Duration) core.Record {
-	d.Engine.Wait(ctx, a.Slot, wait+250*time.Millisecond, func(s *core.State, _ core.Now) bool {
-		a = s.Actions[a.Action]
-		return a.Host != "" || a.Over
-	})
-	return d.record(a)
+	const grace = 250 * time.Millisecond // for the host to say that its deadline came
+	return d.record(d.Engine.Settled(r.Context(), res.Action, time.Duration(q.DeadlineMs)*time.Millisecond+grace)), nil
 }
 
 // record is an action as its own lease may see it: with what it saw, as long as its

@@ -67,6 +67,7 @@ type Engine struct {
 	linksMu   sync.Mutex
 	links     map[core.SlotName]Link
 	payloads  payloads
+	waiting   waiting
 	held      []request // the writer's own: what came while the database was closed
 
 	stopped chan struct{}
@@ -88,7 +89,7 @@ func New(store Store, sup supervise.Supervisor, clock Clock, log *slog.Logger, d
 		store: store, sup: sup, clock: clock, log: log, debug: debug,
 		inbox: make(chan request, maxInbox), reg: register{slots: map[core.SlotName]*entry{}},
 		watch: map[core.SlotName]chan struct{}{}, links: map[core.SlotName]Link{},
-		payloads: newPayloads(), stopped: make(chan struct{}), ctx: ctx, cancel: cancel,
+		payloads: newPayloads(), waiting: waiting{by: map[core.ActionID][]chan *core.Action{}}, stopped: make(chan struct{}), ctx: ctx, cancel: cancel,
 	}
 	if err := e.load(); err != nil {
 		cancel()
@@ -237,6 +238,9 @@ func (e *Engine) decide(in core.Input) core.Result {
 		res := core.Step(e.state, e.clock(), floor, in)
 		if e.reg.claim(e.state.Slots, &res.Delta) {
 			e.state.Apply(&res.Delta)
+			if _, done := in.(core.Done); done {
+				e.tell(res.Delta.Actions)
+			}
 			return res
 		}
 	}
