@@ -196,6 +196,9 @@ func (a *app) slotRemoveCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:     "remove NAME",
 		Short:   "Remove a slot whose browser has ended",
+		Long: `The slot leaves the list and its epochs are never used again. Its profile, with the
+sign-ins in it, stays on the disk until you delete it: a slot made again under the same
+name starts with it.`,
 		Example: "  sessiondock slot remove shop",
 		Args:    names("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -206,7 +209,11 @@ func (a *app) slotRemoveCmd() *cobra.Command {
 			if err := door.RemoveSlot(c.Context(), core.SlotName(args[0])); err != nil {
 				return err
 			}
-			a.say("slot %s removed", args[0])
+			p, err := a.paths()
+			if err != nil {
+				return err
+			}
+			a.say("slot %s removed; its profile, with the sign-ins in it, stays in %s", args[0], p.SlotDir(core.SlotName(args[0])))
 			return nil
 		},
 	}
