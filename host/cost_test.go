@@ -34,9 +34,15 @@ func cpu(b *testing.B, pid int) time.Duration {
 	return sum
 }
 
-// BenchmarkEvaluate measures what one evaluate costs in the host's own process,
-// with an extension and a daemon that answer at once.
+// BenchmarkEvaluate measures what one evaluate costs in the host's own process, with
+// an extension and a daemon that answer at once: as fast as it goes, and with a pause
+// after each, in which the host's threads go to sleep.
 func BenchmarkEvaluate(b *testing.B) {
+	b.Run("back to back", func(b *testing.B) { evaluates(b, 0) })
+	b.Run("paused", func(b *testing.B) { evaluates(b, 2*time.Millisecond) })
+}
+
+func evaluates(b *testing.B, pause time.Duration) {
 	r := newRig(b)
 	r.start()
 	r.link(7)
@@ -46,6 +52,7 @@ func BenchmarkEvaluate(b *testing.B) {
 		r.evaluate(core.ActionID(fmt.Sprint("a", i)), 7)
 		r.ok(r.getCmd(), two)
 		r.getDone()
+		time.Sleep(pause)
 	}
 	b.StopTimer()
 	b.ReportMetric(float64((cpu(b, r.cmd.Process.Pid)-begun).Microseconds())/float64(b.N), "cpu-µs/op")

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -17,6 +19,7 @@ import (
 
 	"sessiondock.dev/sessiondock/daemon/core"
 	"sessiondock.dev/sessiondock/daemon/wire"
+	"sessiondock.dev/sessiondock/host/native"
 )
 
 const (
@@ -25,6 +28,8 @@ const (
 	// Bounds of what may wait for the daemon.
 	maxToDaemon      = 4096
 	maxToDaemonBytes = wire.MaxMessage + 16<<20
+	// smallFrame is up to where copying a message costs less than writing it in pieces.
+	smallFrame = 64 << 10
 )
 
 var errDaemonSlow = errors.New("the daemon does not read what is sent to it")
@@ -41,6 +46,7 @@ func (e *refusedError) Unwrap() error { return &e.reason }
 // daemonLink is one attested connection to the daemon.
 type daemonLink struct {
 	conn  *net.UnixConn
+	w     io.Writer
 	r     *bufio.Reader
 	nonce core.Nonce
 
@@ -63,8 +69,13 @@ func dialDaemon(e environment, origin string) (*daemonLink, error) {
 		return nil, core.Refuse(core.CodeUnavailable, "the daemon does not answer", "start it: sessiondock up")
 	}
 	conn := c.(*net.UnixConn)
+	stream, err := native.NewStream(conn)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
 	l := &daemonLink{
-		conn: conn, r: bufio.NewReaderSize(conn, 32<<10),
+		conn: conn, w: stream, r: bufio.NewReaderSize(stream, 32<<10),
 		wake: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
 	if err := l.greet(e, origin); err != nil {
@@ -130,9 +141,17 @@ func (l *daemonLink) send(body ...[]byte) {
 	for _, b := range body {
 		n += len(b)
 	}
-	frame := make(net.Buffers, 0, len(body)+1)
-	frame = append(frame, binary.LittleEndian.AppendUint32(nil, uint32(n)))
-	frame = append(frame, body...)
+	head := binary.LittleEndian.AppendUint32(nil, uint32(n))
+	frame := append(make(net.Buffers, 0, len(body)+1), head)
+	if n < smallFrame {
+		// One piece, one call of the kernel.
+		frame[0] = slices.Grow(head, n)
+		for _, b := range body {
+			frame[0] = append(frame[0], b...)
+		}
+	} else {
+		frame = append(frame, body...)
+	}
 	l.mu.Lock()
 	full := len(l.queue) >= maxToDaemon || l.bytes+n > maxToDaemonBytes
 	if !full {
@@ -153,6 +172,7 @@ func (l *daemonLink) send(body ...[]byte) {
 // write is the one writer of the connection.
 func (l *daemonLink) write() error {
 	defer l.close()
+	var set time.Time
 	for {
 		frame, n, ok := l.next()
 		if !ok {
@@ -163,14 +183,20 @@ func (l *daemonLink) write() error {
 				return net.ErrClosed
 			}
 		}
-		if err := l.conn.SetWriteDeadline(time.Now().Add(writeWithin)); err != nil {
-			return err
-		}
-		if _, err := frame.WriteTo(l.conn); err != nil {
-			if errors.Is(err, os.ErrDeadlineExceeded) {
-				return errDaemonSlow
+		// Setting a deadline moves a timer: for many small messages one does.
+		if now := time.Now(); now.Sub(set) > writeWithin/10 {
+			if err := l.conn.SetWriteDeadline(now.Add(writeWithin)); err != nil {
+				return err
 			}
-			return err
+			set = now
+		}
+		for _, part := range frame {
+			if _, err := l.w.Write(part); err != nil {
+				if errors.Is(err, os.ErrDeadlineExceeded) {
+					return errDaemonSlow
+				}
+				return err
+			}
 		}
 		if n > bigMessage {
 			freeSoon()

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"sync/atomic"
 	"syscall"
@@ -28,7 +29,6 @@ const leaveWithin = 80 * time.Millisecond
 const (
 	gcPercent  = 50
 	bigMessage = 1 << 20
-	pipeSize   = 1 << 20 // the kernel's, and its most for an ordinary user
 )
 
 // environment is what a launch gives to its host.
@@ -54,12 +54,15 @@ func readEnvironment() (environment, *core.Error) {
 }
 
 func main() {
+	// A host waits, mostly, and passes on. A second processor would only have its
+	// threads hand messages to each other, which costs more than what is done to them.
+	runtime.GOMAXPROCS(1)
 	out, err := native.Claim()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "sessiondock-host:", err)
 		os.Exit(1)
 	}
-	os.Exit(run(os.Args[1:], os.Stdin, out))
+	os.Exit(run(os.Args[1:], native.Open(0, "native-messaging"), out))
 }
 
 // run is the program after standard output was taken.
@@ -70,13 +73,6 @@ func run(args []string, in io.Reader, out io.Writer) int {
 	signal.Ignore(syscall.SIGPIPE)
 	if err := endWithParent(); err != nil {
 		log.Warn("the browser's end is noticed by its link only", "err", err)
-	}
-	// A pipe holds 64 KiB unless it is asked for more: a picture of 20 MB would take
-	// 320 changes of process. Where it is no pipe, or more is not allowed, it does.
-	for _, f := range []any{in, out} {
-		if f, ok := f.(*os.File); ok {
-			_, _ = unix.FcntlInt(f.Fd(), unix.F_SETPIPE_SZ, pipeSize)
-		}
 	}
 	origin := ""
 	if len(args) > 0 {

@@ -2,7 +2,7 @@ package native
 
 import (
 	"fmt"
-	"os"
+	"io"
 
 	"golang.org/x/sys/unix"
 )
@@ -11,7 +11,7 @@ import (
 // and points descriptor 1 at standard error. A stray print, of ours or of a
 // library, would otherwise be read by the browser as a frame's length, and the
 // link would be lost.
-func Claim() (*os.File, error) {
+func Claim() (io.Writer, error) {
 	fd, err := unix.FcntlInt(1, unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
 		return nil, fmt.Errorf("duplicate standard output: %w", err)
@@ -26,7 +26,7 @@ func Claim() (*os.File, error) {
 	if err := unix.Dup3(2, 1, 0); err != nil {
 		return nil, fmt.Errorf("point standard output at standard error: %w", err)
 	}
-	return os.NewFile(uintptr(fd), "native-messaging"), nil
+	return Open(fd, "native-messaging"), nil
 }
 
 func openNullAs(fd int) error {
