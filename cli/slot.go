@@ -196,9 +196,9 @@ func (a *app) slotRemoveCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:     "remove NAME",
 		Short:   "Remove a slot whose browser has ended",
-		Long: `The slot leaves the list and its epochs are never used again. Its profile, with the
-sign-ins in it, stays on the disk until you delete it: a slot made again under the same
-name starts with it.`,
+		Long: `The slot leaves the list and its epochs are never used again. Its profile, with
+the sign-ins in it, stays on the disk until you delete it: a slot made again
+under the same name starts with it.`,
 		Example: "  sessiondock slot remove shop",
 		Args:    names("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
