@@ -44,8 +44,9 @@ if that passes them and by itself otherwise. People use it by "sessiondock".
 
 `
 
-// memoryTarget keeps the collector from letting a large page capture linger.
-const memoryTarget = 40 << 20
+// memoryTarget bounds what the collector lets grow before it works harder. Large page
+// captures are given back at once, wherever they pass.
+const memoryTarget = 256 << 20
 
 type options struct {
 	browser string

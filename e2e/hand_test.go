@@ -26,7 +26,7 @@ func TestHandPressesTheRealPopup(t *testing.T) {
 	_, err = hand.WaitText(within, "Later, for ada.")
 	must(t, err)
 
-	short, cancel := context.WithTimeout(within, 3*time.Second)
+	short, cancel := context.WithTimeout(within, 8*time.Second)
 	defer cancel()
 	if err := hand.Press(short, "nothing"); err == nil || !strings.Contains(err.Error(), "it is not there") {
 		t.Errorf("pressing what is not there: %v", err)

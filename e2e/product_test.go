@@ -9,6 +9,7 @@ import (
 	"image/png"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -107,8 +108,12 @@ func (k *desk) do(a wire.Act) *core.Record {
 	k.t.Helper()
 	r, err := k.Act(k.ctx, client.NewID(), a, 0)
 	must(k.t, err)
-	if r.Local != core.Finished {
+	if r.Local != core.Finished || len(r.Result) == 0 && r.Error != nil {
 		k.t.Fatalf("%s: local %s, error %v", r.Summary, r.Local, r.Error)
+	}
+	if len(r.Result) == 0 {
+		rows, _ := k.d.Control.Events(k.ctx, 0, 1000)
+		k.t.Logf("%s came without a result; the journal of the slot: %+v", r.Summary, slices.DeleteFunc(rows, func(e wire.EventRow) bool { return e.Slot != k.slot() }))
 	}
 	return r
 }

