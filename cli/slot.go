@@ -194,8 +194,8 @@ func (a *app) slotShowCmd() *cobra.Command {
 
 func (a *app) slotRemoveCmd() *cobra.Command {
 	return &cobra.Command{
-		Use:     "remove NAME",
-		Short:   "Remove a slot whose browser has ended",
+		Use:   "remove NAME",
+		Short: "Remove a slot whose browser has ended",
 		Long: `The slot leaves the list and its epochs are never used again. Its profile, with
 the sign-ins in it, stays on the disk until you delete it: a slot made again
 under the same name starts with it.`,

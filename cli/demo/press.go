@@ -258,3 +258,46 @@ func (h *Hand) Message(ctx context.Context) (time.Duration, error) {
 	}
 	return time.Duration(ms * float64(time.Millisecond)), err
 }
+
+// PressByKeyboard reaches a button of the popup by the Tab key alone and presses it
+// with Enter.
+func (h *Hand) PressByKeyboard(ctx context.Context, button string) error {
+	if err := h.Open(ctx); err != nil {
+		return err
+	}
+	for {
+		var focused struct{ ID string }
+		if err := h.pipe.Eval(ctx, h.popup, `({ ID: document.activeElement?.id ?? "" })`, &focused); err != nil {
+			return err
+		}
+		if focused.ID == button {
+			return h.key(ctx, "Enter", 13, "\r")
+		}
+		if err := h.key(ctx, "Tab", 9, ""); err != nil {
+			return err
+		}
+		if err := wait(ctx, 20*time.Millisecond); err != nil {
+			return fmt.Errorf("Tab never reaches %q: %w", button, err)
+		}
+	}
+}
+
+func (h *Hand) key(ctx context.Context, key string, code int, text string) error {
+	for _, kind := range []string{"keyDown", "keyUp"} {
+		params := map[string]any{"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code}
+		if kind == "keyDown" && text != "" {
+			params["text"] = text
+		}
+		if err := h.pipe.Call(ctx, h.popup, "Input.dispatchKeyEvent", params, nil); err != nil {
+			return fmt.Errorf("key in the popup: %w", err)
+		}
+	}
+	return nil
+}
+
+// Picture is a PNG of the open popup, base64.
+func (h *Hand) Picture(ctx context.Context) (string, error) {
+	var shot struct{ Data string }
+	err := h.pipe.Call(ctx, h.popup, "Page.captureScreenshot", map[string]any{"format": "png"}, &shot)
+	return shot.Data, err
+}
