@@ -322,7 +322,7 @@ func (l *link) personHold(ctx context.Context, m *wire.PersonHold) *core.Error {
 	}
 	l.s.group.Go(func() {
 		res := l.s.Engine.Takeover(ctx, core.Takeover{Slot: l.slot, Surface: "popup", Hold: m.Hold.ID, By: "human:popup"})
-		if res.Refusal == nil && m.Hold.StopPage {
+		if res.Refusal == nil && !res.Repeat && m.Hold.StopPage {
 			res = l.s.Engine.Submit(ctx, core.StopPage{Slot: l.slot, Tabs: tabs(m.Hold.Tabs), By: "human:popup"})
 		}
 		if res.Refusal != nil {
