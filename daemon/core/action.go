@@ -208,12 +208,8 @@ func noted(note string) string {
 // lift ends a quarantine at a person's word: what is unknown stays unknown in the
 // record, and no longer closes the slot.
 func (t *tx) lift(in Lift) *Error {
-	t.by = in.By
-	s := t.slot(in.Slot)
-	if s == nil || s.Removed {
-		return noSlot(in.Slot)
-	}
-	if err := s.at(in.IfEpoch); err != nil {
+	s, err := t.persons(in.Slot, in.By, in.IfEpoch)
+	if err != nil {
 		return err
 	}
 	if in.Note == "" {

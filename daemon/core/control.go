@@ -299,6 +299,16 @@ func CheckTakeover(slot SlotName, holder Holder, epoch Epoch, ifEpoch *Epoch, fr
 	return nil
 }
 
+// persons returns the slot of a person's verb, at the epoch the person decided on.
+func (t *tx) persons(slot SlotName, by By, ifEpoch *Epoch) (*Slot, *Error) {
+	t.by = by
+	s := t.slot(slot)
+	if s == nil || s.Removed {
+		return nil, noSlot(slot)
+	}
+	return s, s.at(ifEpoch)
+}
+
 // at refuses a verb that a person decided on at another epoch than the slot's.
 func (s *Slot) at(ifEpoch *Epoch) *Error {
 	if ifEpoch != nil && *ifEpoch != s.Epoch {
@@ -329,12 +339,8 @@ func (t *tx) interrupt(s *Slot) {
 
 // handback ends a person's hold.
 func (t *tx) handback(in Handback) *Error {
-	t.by = in.By
-	s := t.slot(in.Slot)
-	if s == nil || s.Removed {
-		return noSlot(in.Slot)
-	}
-	if err := s.at(in.IfEpoch); err != nil {
+	s, err := t.persons(in.Slot, in.By, in.IfEpoch)
+	if err != nil {
 		return err
 	}
 	if s.Holder.Kind != "human" {
@@ -381,12 +387,8 @@ func (t *tx) handback(in Handback) *Error {
 
 // stopPage ends renderers, at the word of the person who holds the slot.
 func (t *tx) stopPage(in StopPage) *Error {
-	t.by = in.By
-	s := t.slot(in.Slot)
-	if s == nil || s.Removed {
-		return noSlot(in.Slot)
-	}
-	if err := s.at(in.IfEpoch); err != nil {
+	s, err := t.persons(in.Slot, in.By, in.IfEpoch)
+	if err != nil {
 		return err
 	}
 	if s.Holder.Kind != "human" {

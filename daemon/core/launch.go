@@ -5,12 +5,8 @@ import "fmt"
 // Launches: what the supervisor says of the slot's browser.
 
 func (t *tx) startSlot(in StartSlot) *Error {
-	t.by = in.By
-	s := t.slot(in.Slot)
-	if s == nil || s.Removed {
-		return noSlot(in.Slot)
-	}
-	if err := s.at(in.IfEpoch); err != nil {
+	s, err := t.persons(in.Slot, in.By, in.IfEpoch)
+	if err != nil {
 		return err
 	}
 	switch {
@@ -27,12 +23,8 @@ func (t *tx) startSlot(in StartSlot) *Error {
 }
 
 func (t *tx) stopSlot(in StopSlot) *Error {
-	t.by = in.By
-	s := t.slot(in.Slot)
-	if s == nil || s.Removed {
-		return noSlot(in.Slot)
-	}
-	if err := s.at(in.IfEpoch); err != nil {
+	s, err := t.persons(in.Slot, in.By, in.IfEpoch)
+	if err != nil {
 		return err
 	}
 	if s.Holder.Kind == "agent" {
@@ -139,16 +131,12 @@ func (t *tx) launchEnded(in LaunchEnded) *Error {
 // adopt lets a person take on a slot whose browser knows more than the database.
 // Its epochs go on above everything that either has seen.
 func (t *tx) adopt(in Adopt) *Error {
-	t.by = in.By
-	s := t.slot(in.Slot)
-	if s == nil || s.Removed {
-		return noSlot(in.Slot)
+	s, err := t.persons(in.Slot, in.By, in.IfEpoch)
+	if err != nil {
+		return err
 	}
 	if in.Note == "" {
 		return Refuse(CodeInvalid, "a note is missing", "say why: --note TEXT")
-	}
-	if err := s.at(in.IfEpoch); err != nil {
-		return err
 	}
 	if !s.has("epoch_regression") {
 		return Refuse(CodeConflict, fmt.Sprintf("slot %s needs no adoption", s.Name), "sessiondock status "+string(s.Name))
