@@ -263,7 +263,8 @@ func TestActionIDsRunOnce(t *testing.T) { // I7
 	w.refused(core.CodeConflict, again)
 }
 
-func TestEpochsOutOfRange(t *testing.T) { // L11
+// TestFirstGate: what a request says of its epoch admits nothing and moves nothing (L11).
+func TestFirstGate(t *testing.T) {
 	w := prepared(t)
 	l := w.acquire("token-a")
 	for _, e := range []core.Epoch{0, 1, w.slot().Epoch + 1, core.MaxEpoch, 1<<64 - 1} {
