@@ -98,7 +98,12 @@ func steps(r *core.Record) string {
 }
 
 func watched(r *core.Record) string {
-	if r.Remote != core.NoneSeen || r.WatchedUntil == 0 {
+	switch {
+	case r.Remote != core.NoneSeen:
+		return ""
+	case r.Watching:
+		return " so far: requests are still watched, look it up again"
+	case r.WatchedUntil == 0:
 		return ""
 	}
 	return ", watched until " + clock(r.WatchedUntil)

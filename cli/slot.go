@@ -22,9 +22,11 @@ func (a *app) slotCmd() *cobra.Command {
 			use: "start", short: "Start the slot's browser", verb: client.Start,
 		}),
 		a.changeCmd(change{
-			use: "stop", short: "End the slot's browser, keeping its sign-ins", verb: client.Stop,
-			long: `Ends the browser cleanly and verifies that all its processes are gone. Says
-nothing about the website: a request that was sent may still take effect.`,
+			use: "stop", short: "End the slot's browser, keeping its sign-ins", verb: client.Stop, now: true,
+			long: `Ends the browser cleanly and verifies that all its processes are gone; if that
+cannot be verified, it says so and exits with 15. Refused while an agent holds the
+slot: take it over first. Says nothing about the website: a request that was sent
+may still take effect.`,
 		}),
 		a.slotRemoveCmd(),
 		a.changeCmd(change{
@@ -42,12 +44,14 @@ type change struct {
 	use, short, long, example string
 	verb                      client.Change
 	note                      bool // a reason must be given
+	now                       bool // it can be had without ceremony
 }
 
 func (a *app) changeCmd(v change) *cobra.Command {
 	var (
 		note    string
 		ifEpoch uint64
+		now     bool
 	)
 	c := &cobra.Command{
 		Use: v.use + " SLOT", Short: v.short, Long: v.long, Example: v.example,
@@ -65,11 +69,17 @@ func (a *app) changeCmd(v change) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			st, err := door.Change(c.Context(), slot, v.verb, wire.ChangeRequest{IfEpoch: epoch, By: surface, Note: note})
+			st, err := door.Change(c.Context(), slot, v.verb, wire.ChangeRequest{IfEpoch: epoch, By: surface, Note: note, StopNow: now})
 			if err != nil {
 				return err
 			}
-			return a.show(st, func() error { return a.printStatus(st) })
+			if err := a.show(st, func() error { return a.printStatus(st) }); err != nil {
+				return err
+			}
+			if l := st.Local.Launch; v.verb == client.Stop && l != nil && l.State != "ended" {
+				return core.Refuse(core.CodeOutcomeUnknown, "it could not be verified that the browser has ended", "ask again: sessiondock slot stop "+string(slot)+" --now")
+			}
+			return nil
 		},
 	}
 	if v.example == "" {
@@ -78,6 +88,9 @@ func (a *app) changeCmd(v change) *cobra.Command {
 	if v.note {
 		c.Flags().StringVar(&note, "note", "", "why, for the journal")
 		c.Use += " --note TEXT"
+	}
+	if v.now {
+		c.Flags().BoolVar(&now, "now", false, "kill its processes at once; sign-ins of the last half minute may be lost")
 	}
 	ifEpochFlag(c, &ifEpoch)
 	return c

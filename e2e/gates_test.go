@@ -283,12 +283,15 @@ func TestThirdGateAlone(t *testing.T) {
 
 	// The test can fail: under an honest grant the same command does save.
 	f.grant(14, 60_000)
-	if r := f.cmd(f.save(14)); !r.OK || !r.Dispatched {
-		t.Fatalf("an honest command: %+v", r)
+	r := f.cmd(f.save(14))
+	if !r.OK || !r.Dispatched || strings.Contains(string(r.Result), "exceptionDetails") {
+		t.Fatalf("an honest command: %+v %s", r, r.Result)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	if !site.WaitSaves(ctx, "gate", 1) {
-		t.Fatal("an honest save did not reach the site")
+		params, _ := json.Marshal(map[string]any{"expression": `location.href + " " + document.body.innerText`, "returnByValue": true})
+		look := f.cmd(wire.Cmd{Kind: "cdp", Method: "Runtime.evaluate", Params: params, Epoch: 14, Expect: f.doc, Class: core.Read})
+		t.Fatalf("an honest save did not reach the site; the page: %s %v", look.Result, look.Error)
 	}
 }

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"strings"
 	"testing"
 	"time"
 
@@ -28,7 +27,7 @@ func TestHandPressesTheRealPopup(t *testing.T) {
 
 	short, cancel := context.WithTimeout(within, 8*time.Second)
 	defer cancel()
-	if err := hand.Press(short, "nothing"); err == nil || !strings.Contains(err.Error(), "it is not there") {
-		t.Errorf("pressing what is not there: %v", err)
+	if err := hand.Press(short, "nothing"); err == nil {
+		t.Error("what is not there was pressed")
 	}
 }

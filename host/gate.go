@@ -62,7 +62,10 @@ func (g *Gate) Check(e core.Epoch) *core.Error {
 // the one that was asked for.
 func fenced(asked, now core.Epoch) *core.Error {
 	said := fmt.Sprintf("epoch %d is not granted here; the slot is at epoch %d", asked, now)
-	if asked < now {
+	switch {
+	case asked == now:
+		said = fmt.Sprintf("epoch %d is granted no longer: its lease has ended or was not renewed in time", asked)
+	case asked < now:
 		said = fmt.Sprintf("epoch %d has ended; the slot is at epoch %d", asked, now)
 	}
 	return core.Refuse(core.CodeFenced, said, "wait, or resume the lease").With("epoch", now).With("your_epoch", asked)

@@ -52,12 +52,13 @@ func (d *door) info(name core.SlotName) (wire.SlotInfo, *core.Error) {
 	found := false
 	d.Engine.View(func(s *core.State, now core.Now) {
 		if v, ok := s.Slots[name]; ok && !v.Removed {
-			info, found = wire.SlotInfo{Slot: name, Display: v.Display, Status: *core.StatusOf(s, now, name)}, true
+			info, found = wire.SlotInfo{Slot: name, Display: v.Display}, true
 		}
 	})
 	if !found {
 		return info, noSlot(name)
 	}
+	info.Status = *d.Engine.Status(name)
 	return info, nil
 }
 

@@ -127,6 +127,9 @@ func (t *tx) done(in Done) *Error {
 	}
 	a = t.action(in.Action)
 	a.Host, a.Steps, a.Error, a.URL = in.State, in.Steps, in.Error, in.URL
+	if a.Times.Dispatched == 0 && in.State != "refused" {
+		a.Times.Dispatched = t.now.WallMs // not later than this
+	}
 	if in.State == "refused" && in.Error != nil && slices.Contains(gateCodes, in.Error.Code) {
 		a.Authority = Refused(in.Error.Code)
 	}
@@ -185,6 +188,10 @@ func (t *tx) resolve(in Resolve) *Error {
 	}
 	if a.Closed {
 		return Refuse(CodeConflict, fmt.Sprintf("the action is settled: local %s, remote %s", a.Local, a.Remote), "nothing is left to resolve").With("action", a.Action)
+	}
+	if a.Local == Running {
+		return Refuse(CodeConflict, "the action is still at work in the browser: what it does on the website is yet to come",
+			"wait until it has come to rest, or stop its page or the browser: sessiondock takeover "+string(a.Slot)+" --from-person --stop-page").With("action", a.Action)
 	}
 	if a.Class == Read {
 		return Refuse(CodeConflict, "the action only looked at the page: there is nothing to resolve", "")

@@ -385,6 +385,16 @@ func (t *tx) handback(in Handback) *Error {
 	return nil
 }
 
+// working says whether an action of the slot is still at work in a page.
+func (t *tx) working(s *Slot) bool {
+	for _, id := range t.openActions(s.Name) {
+		if t.seeAction(id).Local == Running {
+			return true
+		}
+	}
+	return false
+}
+
 // stopPage ends renderers, at the word of the person who holds the slot.
 func (t *tx) stopPage(in StopPage) *Error {
 	s, err := t.persons(in.Slot, in.By, in.IfEpoch)
@@ -396,6 +406,9 @@ func (t *tx) stopPage(in StopPage) *Error {
 	}
 	if !t.link(s.Name).Up() {
 		return Refuse(CodeUnavailable, "the slot's extension is not connected", "stop the browser: sessiondock slot stop "+string(s.Name))
+	}
+	if len(in.Tabs) == 0 && len(s.Pending)+len(s.Scripts) == 0 && !t.working(s) {
+		return Refuse(CodeConflict, "no page of this slot is known to hold an agent's work", "name the tab in the popup, or end the browser: sessiondock slot stop "+string(s.Name))
 	}
 	t.emit(SendStopPage{Slot: s.Name, Epoch: s.Epoch, Tabs: in.Tabs})
 	t.log("stop page", s, "", "", fmt.Sprintf("%d tabs named", len(in.Tabs)))

@@ -51,7 +51,7 @@ func (t *tx) removeSlot(in RemoveSlot) *Error {
 	}
 	switch {
 	case s.Holder.Kind != "none":
-		return Refuse(CodeHeld, fmt.Sprintf("slot %s is held by %s %s", s.Name, s.Holder.Kind, s.Holder.Name), "end that first").With("holder", s.Holder)
+		return Refuse(CodeHeld, fmt.Sprintf("slot %s is held by %s %s", s.Name, s.Holder.Kind, s.Holder.Name), "end that first: sessiondock handback, or sessiondock lease release --revoke").With("holder", s.Holder)
 	case s.Launch.Live():
 		return Refuse(CodeConflict, fmt.Sprintf("the browser of slot %s has not ended", s.Name), "sessiondock slot stop "+string(s.Name))
 	case len(t.openActions(s.Name)) > 0 || len(s.Reasons) > 0:
@@ -141,7 +141,7 @@ func checkAddress(raw string, origins []string) *Error {
 		}
 	}
 	return Refuse(CodePolicy, fmt.Sprintf("%s is not one of the binding's origins", originOf(u)),
-		"a person adds it: sessiondock bind NAME --origin "+originOf(u)).With("origins", origins)
+		"a person allows it: remove the binding and make it again with --origin "+originOf(u)).With("origins", origins)
 }
 
 func originOf(u *url.URL) string {

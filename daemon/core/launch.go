@@ -33,9 +33,7 @@ func (t *tx) stopSlot(in StopSlot) *Error {
 	if !s.Launch.Live() {
 		return nil
 	}
-	if s.Launch.State == "running" || s.Launch.State == "starting" {
-		s.Launch.State = "stopping"
-	}
+	s.Launch.State = "stopping" // until the supervisor says what has become of it
 	s.Launch.StopAsked = true
 	s.Launch.StopNow = s.Launch.StopNow || in.Now
 	t.emit(StopLaunch{Slot: s.Name, Launch: s.Launch.ID, Now: in.Now})

@@ -216,7 +216,7 @@ func (t *tx) lost(l *Lease, epoch Epoch) *Error {
 		hint = "a person holds the slot; resume after they hand it back"
 	case LeaseSuspended:
 		why += ": " + l.Why
-		hint = "resume the lease: POST /v1/leases/" + string(l.ID) + "/resume"
+		hint = "resume the lease: sessiondock lease resume " + string(l.ID)
 	case LeaseWaiting:
 		return Refuse(CodeBusy, "the lease waits for its slot", "wait for the grant")
 	}

@@ -117,7 +117,8 @@ type Record struct {
 	Local        Local           `json:"local"`
 	Steps        Steps           `json:"steps"`
 	Remote       Remote          `json:"remote"`
-	WatchedUntil int64           `json:"watched_until,omitempty"`
+	WatchedUntil int64           `json:"watched_until,omitempty"` // none_seen holds until then
+	Watching     bool            `json:"watching,omitempty"`      // the watch window is open: none_seen means "so far"
 	Evidence     []Evidence      `json:"evidence"`
 	Resolution   *Resolution     `json:"resolution"`
 	Expect       Expect          `json:"expect"`

@@ -36,6 +36,10 @@ func (t *tx) settle(a *Action) {
 	if wasLocal != a.Local || wasRemote != a.Remote {
 		t.touch(a.Slot)
 	}
+	a.Watching = a.opensRemote() && a.Local == Finished && !a.Watched && !a.Blind && !a.Gone
+	if a.Local == Finished && a.Error != nil && slices.Contains([]Code{CodeOutcomeUnknown, CodeDeadline, CodeFenced}, a.Error.Code) {
+		a.Error = nil // the answer came after all
+	}
 	if a.finished() {
 		a.Closed = true
 		if a.Sent && t.link(a.Slot).Up() {
@@ -224,6 +228,10 @@ func (a *Action) seen() Remote {
 	r, _ := weigh(func(c SeenCall) bool {
 		return !c.unsafe() && slices.Contains([]string{"main_frame", "sub_frame", "xmlhttprequest"}, c.Type)
 	})
+	if r == RemoteUnknown {
+		// A load or fetch that failed on its way. It had asked for no effect.
+		return AbortedLocally
+	}
 	return r
 }
 

@@ -27,6 +27,12 @@ func StatusOf(s *State, now Now, name SlotName) *Status {
 		st.Interrupted = &Interrupt{Lease: l.ID, Agent: l.Agent, ExpiresInMs: l.Expires.LeftMs(now)}
 	}
 	t.statusActions(slot, st)
+	// Without a link, or with one that does not answer, nobody sees the browser's
+	// requests: what has not been seen of an open action is not known.
+	unseen := slot.Launch.Live() && (!s.Links[name].Up() || slot.Fence.State == "unacknowledged")
+	if unseen && st.Remote.State == "none_seen" {
+		st.Remote.State = "unknown"
+	}
 	st.Local.Documents = append(append(st.Local.Documents, slot.Pending...), slot.Scripts...)
 	if len(st.Local.Documents) > 0 && st.Local.State == "idle" {
 		st.Local.State = "running"
@@ -149,14 +155,14 @@ func (t *tx) sentences(slot *Slot, st *Status) Sentences {
 		out.Local = "It is not known whether local work is still running."
 	case slot.Fence.State == "pending":
 		out.Local = "The browser has not answered the fence yet."
+	case !slot.Launch.Live():
+		out.Local = "No local work: the browser is not running."
 	case len(st.Local.Commands) > 0 && over:
 		out.Local = fmt.Sprintf("%s sent to the page %s not come to rest.", count(len(st.Local.Commands), "command"), has(len(st.Local.Commands)))
 	case len(st.Local.Commands) > 0:
 		out.Local = fmt.Sprintf("%s running.", count(len(st.Local.Commands), "command"))
 	case len(slot.Scripts) > 0:
 		out.Local = "No command is running, but a page still holds a script that an agent put there."
-	case !slot.Launch.Live():
-		out.Local = "No local work: the browser is not running."
 	default:
 		out.Local = "No local work is known to be running."
 	}
@@ -173,6 +179,9 @@ func (t *tx) sentences(slot *Slot, st *Status) Sentences {
 		out.Remote = "The website has answered; what it did is its own."
 	case "unknown":
 		out.Remote = "What the website did is not known. Look there before anything is done again."
+		if len(st.Remote.Requests) == 0 && slot.Launch.Live() && (!t.s.Links[slot.Name].Up() || slot.Fence.State == "unacknowledged") {
+			out.Remote = "Not known: nobody sees this browser's requests now. Look at the site before anything is done again."
+		}
 	default:
 		out.Remote = "No request that asks for a change has been seen."
 	}

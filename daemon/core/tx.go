@@ -227,7 +227,15 @@ func (t *tx) finish() {
 		return
 	}
 	if len(d.Journal) == 0 {
-		t.log("settle", nil, "", "", "")
+		kind, reason := "noted", ""
+		var slot *Slot
+		var action ActionID
+		if len(d.Actions) > 0 {
+			a := d.Actions[0]
+			kind, reason = "settled", a.Summary+": local "+string(a.Local)+", remote "+string(a.Remote)
+			slot, action = t.seeSlot(a.Slot), a.Action
+		}
+		t.log(kind, slot, "", action, reason)
 	}
 	change, err := json.Marshal(d)
 	if err != nil {

@@ -376,6 +376,13 @@ func (e *Engine) View(read func(s *core.State, now core.Now)) {
 func (e *Engine) Status(slot core.SlotName) *core.Status {
 	var st *core.Status
 	e.View(func(s *core.State, now core.Now) { st = core.StatusOf(s, now, slot) })
+	if taken := e.reg.taken(slot); st != nil && taken != nil {
+		// The fence is out and the record is not written: the person has control, whatever
+		// the disk says.
+		st.Authority = core.AuthorityNow{Holder: core.Holder{Kind: "human", Name: taken.Surface}, Epoch: taken.Epoch, Fence: "pending"}
+		st.Offer = core.Offer{Why: []string{"held by a person (" + taken.Surface + ")"}}
+		st.Sentences.Authority = fmt.Sprintf("Control is yours (epoch %d). The record of it is not written yet.", taken.Epoch)
+	}
 	return st
 }
 

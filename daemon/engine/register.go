@@ -155,6 +155,17 @@ func (r *register) takeover(in core.Takeover) (out core.Takeover, again bool, er
 	return in, false, nil
 }
 
+// taken returns the slot's takeover that is out and not in the state, or nil.
+func (r *register) taken(slot core.SlotName) *core.Takeover {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.slots[slot]; e != nil && e.record != nil {
+		t := *e.record
+		return &t
+	}
+	return nil
+}
+
 // unrecorded returns the takeovers that are out and not in the state, by slot.
 func (r *register) unrecorded() []core.Takeover {
 	r.mu.Lock()
