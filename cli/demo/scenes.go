@@ -31,21 +31,28 @@ type scene struct {
 // and certainly not yet done.
 const intoBusy = 600 * time.Millisecond
 
+// The page of the stop scenes is busy for longer, so that a person on a slow machine
+// has the time to open the popup, read which pages will end, and press twice.
+const (
+	stopBusy  = 7 * time.Second
+	stopQuery = "more=1&busy=7000"
+)
+
 var scenes = []scene{
 	{
 		name: "late", title: "The answer comes after the takeover", page: "product", query: "delay=3000", play: playLate,
 		promise: Outcome{SiteSaves: 1, Refused: core.CodeFenced, Local: core.Finished, Remote: core.Answered(200)},
 	},
 	{
-		name: "busy", title: "A click waits behind a busy page", page: "busy", play: playBusy,
+		name: "busy", title: "A click waits behind a busy page", page: "busy", query: "busy=5000", play: playBusy,
 		promise: Outcome{SiteSaves: 1, Refused: core.CodeFenced, Local: core.Finished, Remote: core.Answered(200)},
 	},
 	{
-		name: "stop", title: "The same, and the person stops the page", page: "busy", query: "more=1", play: playStop(false),
+		name: "stop", title: "The same, and the person stops the page", page: "busy", query: stopQuery, play: playStop(false),
 		promise: Outcome{SiteSaves: 0, Refused: core.CodeFenced, Local: core.Ended, Remote: core.NoneSeen},
 	},
 	{
-		name: "stop-shared", title: "The same, with a second window in the page's process", page: "busy", query: "more=1", play: playStop(true),
+		name: "stop-shared", title: "The same, with a second window in the page's process", page: "busy", query: stopQuery, play: playStop(true),
 		promise: Outcome{SiteSaves: 0, Refused: core.CodeFenced, Local: core.Ended, Remote: core.NoneSeen},
 	},
 	{
@@ -203,7 +210,7 @@ func playStop(shared bool) func(context.Context, *stage) error {
 		s.say("demo", 0, "the end of the renderer proves that the click can do nothing any more;")
 		s.say("demo", 0, "it does not prove what the website did with requests that had left before")
 		// Longer than the page would have been busy: what it had queued is gone.
-		if err := wait(ctx, BusyFor); err != nil {
+		if err := wait(ctx, stopBusy); err != nil {
 			return err
 		}
 		s.say("site", 0, "counts %d saves, beacons and keepalive requests included", s.site.Count(s.scene).Total)
