@@ -239,3 +239,22 @@ func TestTheJournalCanBeFollowedWithoutGap(t *testing.T) {
 		t.Fatalf("after %d: %+v", all[1].Seq, rest)
 	}
 }
+
+// TestRoutesAreThoseOfTheTable: every row of the protocol's table is served at its door,
+// and the person's at no other.
+func TestRoutesAreThoseOfTheTable(t *testing.T) {
+	d := newDoors(t)
+	for _, r := range wire.Routes {
+		path := strings.NewReplacer("{lease}", "x", "{id}", "x", "{slot}", "none", "{binding}", "none", "{action}", "x").Replace(r.Path)
+		served := func(h http.Handler) bool {
+			_, out := d.ask(h, r.Method, path, "", "{}")
+			return !strings.Contains(out, "there is no "+r.Method+" "+path+" here")
+		}
+		if !served(d.people) {
+			t.Errorf("%s %s is not served on control.sock", r.Method, r.Path)
+		}
+		if got, want := served(d.agents), r.Door == "api"; got != want {
+			t.Errorf("%s %s on api.sock: served %v, want %v", r.Method, r.Path, got, want)
+		}
+	}
+}

@@ -224,3 +224,64 @@ func TestFieldsThatNothingEnforcesAreRefused(t *testing.T) {
 	w.refused(core.CodeInvalid, core.Bind{Spec: core.BindingSpec{Name: "k", Slot: "shop", Account: "ada@example"}, By: "human:cli"})
 	w.must(core.Bind{Spec: core.BindingSpec{Name: "k", Slot: "shop", Account: "none"}, By: "human:cli"})
 }
+
+func TestAnActionAtWorkIsNotResolved(t *testing.T) {
+	w := prepared(t)
+	l := w.acquire("token-a")
+	a := w.act(l, core.Write)
+	w.must(core.Takeover{Slot: "shop", Surface: "cli", By: "human:cli"})
+	w.finish(a, "halted", 3, 3)
+	w.must(core.Fenced{Slot: "shop", Nonce: nonce, Epoch: w.slot().Epoch, Reports: []core.Report{report(a, 1, "open", 3, nil)}})
+	w.refused(core.CodeConflict, core.Resolve{Action: a.Action, Verdict: core.NotApplied, By: "human:cli"})
+}
+
+func TestWithoutAWatcherNothingIsSaidToBeUnseen(t *testing.T) {
+	w := prepared(t)
+	w.acquire("token-a")
+	if st := core.StatusOf(w.s, w.now, "shop"); st.Remote.State != "none_seen" {
+		t.Fatalf("remote %s with a link", st.Remote.State)
+	}
+	w.must(core.LinkLost{Slot: "shop", Nonce: nonce, Why: "EOF"})
+	st := core.StatusOf(w.s, w.now, "shop")
+	if st.Remote.State != "unknown" || !strings.Contains(st.Sentences.Remote, "Not known") {
+		t.Fatalf("remote %s: %s", st.Remote.State, st.Sentences.Remote)
+	}
+}
+
+func TestALoadThatFailedLeavesTheSlotClean(t *testing.T) {
+	w := prepared(t)
+	l := w.acquire("token-a")
+	a := w.act(l, core.Write)
+	w.finish(a, "finished", 1, 1)
+	w.must(core.Reported{Slot: "shop", Nonce: nonce, Report: report(a, 1, "barrier", 0, map[string]core.SeenCall{
+		"1": {Method: "GET", Type: "main_frame", State: "failed", Error: "net::ERR_UNSAFE_REDIRECT", Rule: "navigation"},
+	})})
+	w.want(a, core.Finished, core.AbortedLocally)
+	w.must(core.Release{Lease: l.ID, Cap: l.CapHash})
+	w.drain(nonce)
+	if st := core.StatusOf(w.s, w.now, "shop"); !st.Offer.Available {
+		t.Fatalf("not offered: %v", st.Offer.Why)
+	}
+}
+
+func TestNoneSeenSaysWhetherItIsStillWatched(t *testing.T) {
+	w := prepared(t)
+	l := w.acquire("token-a")
+	a := w.act(l, core.Write)
+	w.finish(a, "finished", 3, 3)
+	if got := w.s.Actions[a.Action]; !got.Watching || got.WatchedUntil != 0 {
+		t.Fatalf("just after: watching %v, until %d", got.Watching, got.WatchedUntil)
+	}
+	w.pass(core.DefaultWatchMs + 1)
+	if got := w.s.Actions[a.Action]; got.Watching || got.WatchedUntil == 0 {
+		t.Fatalf("after the window: watching %v, until %d", got.Watching, got.WatchedUntil)
+	}
+}
+
+func TestStopPageWithNothingToStopSaysSo(t *testing.T) {
+	w := prepared(t)
+	w.must(core.Takeover{Slot: "shop", Surface: "cli", By: "human:cli"})
+	w.drain(nonce)
+	w.refused(core.CodeConflict, core.StopPage{Slot: "shop", By: "human:cli"})
+	w.must(core.StopPage{Slot: "shop", Tabs: []core.Tab{{Tab: 3}}, By: "human:popup"})
+}

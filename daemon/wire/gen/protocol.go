@@ -84,6 +84,23 @@ What the daemon, the host and the extension say to each other, and the JSON of t
 		describe(&w, o)
 	}
 
+	w.WriteString(`
+## The HTTP API
+
+HTTP over two unix sockets: ` + "`api/api.sock`" + ` for agents, ` + "`control.sock`" + ` for people, both under ` + "`$XDG_RUNTIME_DIR/sessiondock/`" + `. Bodies and answers are JSON. The secret, where a row names one, comes as ` + "`Authorization: Bearer SECRET`" + `. The Host is ` + "`localhost`" + `; a request with an Origin is refused. For example:
+
+    curl --unix-socket "$XDG_RUNTIME_DIR/sessiondock/api/api.sock" \
+        -H "Authorization: Bearer $SESSIONDOCK_CAPABILITY" http://localhost/v1/leases/$SESSIONDOCK_LEASE
+
+A row for *api* is served on both sockets, one for *control* only on ` + "`control.sock`" + `.
+
+| request | door | secret | body | answer | what it does |
+|---|---|---|---|---|---|
+`)
+	for _, r := range wire.Routes {
+		row(&w, code(r.Method+" "+r.Path), r.Door, r.Secret, r.Body, r.Answer, cell(r.Help))
+	}
+
 	w.WriteString("\n## Bodies of the HTTP API\n\nDurations are milliseconds.\n")
 	for _, o := range m.API {
 		fmt.Fprintf(&w, "\n#### %s\n", o.Name)

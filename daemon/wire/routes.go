@@ -1,0 +1,47 @@
+package wire
+
+// Route is one row of Routes.
+type Route struct {
+	Method, Path string
+	Door         string // api (both doors) or control (people only)
+	Secret       string // what the Authorization header carries: delegation, capability or nothing
+	Body, Answer string // types of this package
+	Help         string
+}
+
+// Routes is the table of the HTTP API, as docs/PROTOCOL.md shows it. A test of package
+// api asks every row.
+var Routes = []Route{
+	{"GET", "/v1/healthz", "api", "", "", "", "is the daemon there, and which build"},
+	{"POST", "/v1/leases", "api", "delegation", "AcquireRequest", "LeaseReply", "acquire a lease; on control.sock without a delegation, which a person gives in the same step"},
+	{"GET", "/v1/leases/{lease}", "api", "capability", "", "LeaseReply", "look at a lease; the first look claims a grant"},
+	{"POST", "/v1/leases/{lease}/renew", "api", "capability", "RenewRequest", "LeaseReply", "more time, within the maximum lifetime"},
+	{"POST", "/v1/leases/{lease}/release", "api", "capability", "", "LeaseReply", "give the slot back"},
+	{"POST", "/v1/leases/{lease}/resume", "api", "capability", "ResumeRequest", "LeaseReply", "take a suspended lease up again, at a new epoch"},
+	{"POST", "/v1/leases/{lease}/actions", "api", "capability", "ActRequest", "Record", "one action; answers when it is done, overdue or overtaken by the end of its epoch"},
+	{"GET", "/v1/leases/{lease}/actions/{id}", "api", "capability", "", "Record", "look an action up by the client's own identifier"},
+	{"GET", "/v1/leases", "control", "", "", "LeaseReply...", "the leases that have not ended"},
+	{"POST", "/v1/leases/{lease}/revoke", "control", "", "ChangeRequest", "LeaseReply", "a person ends a lease"},
+	{"GET", "/v1/slots", "control", "", "", "SlotInfo...", "the slots"},
+	{"POST", "/v1/slots", "control", "", "SlotRequest", "SlotInfo", "make a slot"},
+	{"GET", "/v1/slots/{slot}", "control", "", "", "SlotInfo", "one slot"},
+	{"DELETE", "/v1/slots/{slot}", "control", "", "", "", "remove a slot; its epoch stays"},
+	{"GET", "/v1/slots/{slot}/status", "control", "", "", "Status", "the three answers"},
+	{"GET", "/v1/slots/{slot}/actions", "control", "", "", "Record...", "the ledger; ?open=1: what is not settled"},
+	{"POST", "/v1/slots/{slot}/takeover", "control", "", "ChangeRequest", "Status", "control to the person; answers when the fence is acknowledged or known not to be"},
+	{"POST", "/v1/slots/{slot}/handback", "control", "", "ChangeRequest", "Status", "control back, to the interrupted agent or to the queue"},
+	{"POST", "/v1/slots/{slot}/start", "control", "", "ChangeRequest", "Status", "start the browser"},
+	{"POST", "/v1/slots/{slot}/stop", "control", "", "ChangeRequest", "Status", "end the browser, verified"},
+	{"POST", "/v1/slots/{slot}/stop-page", "control", "", "ChangeRequest", "Status", "end the pages that hold an agent's work"},
+	{"POST", "/v1/slots/{slot}/adopt", "control", "", "ChangeRequest", "Status", "serve a slot again whose browser knows more than the database"},
+	{"POST", "/v1/slots/{slot}/quarantine/lift", "control", "", "ChangeRequest", "Status", "let what is unknown be unknown"},
+	{"GET", "/v1/bindings", "control", "", "", "Binding...", "the bindings"},
+	{"POST", "/v1/bindings", "control", "", "BindingRequest", "Binding", "declare one"},
+	{"GET", "/v1/bindings/{binding}", "control", "", "", "Binding", "one binding"},
+	{"DELETE", "/v1/bindings/{binding}", "control", "", "", "", "remove it, and its delegations with it"},
+	{"POST", "/v1/bindings/{binding}/delegate", "control", "", "DelegateRequest", "DelegateReply", "a token with which an agent may acquire it"},
+	{"GET", "/v1/actions/{action}", "control", "", "", "Record", "one action"},
+	{"POST", "/v1/actions/{action}/resolve", "control", "", "ResolveRequest", "Record", "a person's verdict on a result that is not known"},
+	{"GET", "/v1/quarantine", "control", "", "", "Status...", "the slots that wait for a person"},
+	{"GET", "/v1/events", "control", "", "", "EventRow...", "the journal: ?after=SEQ&limit=N, or ?follow=1 as server-sent events, resumable by Last-Event-ID"},
+}
