@@ -29,8 +29,8 @@ demo: deps-demo build ## the handoff, on a site of its own, in a real Chromium (
 	@$(BIN)/sessiondock demo $(ARGS)
 
 test: build check ## everything: check, unit tests with -race, tests in a real Chromium
-	$(GO) test -race -timeout 15m $(PLAIN)
-	$(GO) test -timeout 30m ./e2e/...
+	@echo "go test -race"; GO=$(GO) .ci/tests -race -timeout 15m $(PLAIN)
+	@echo "go test ./e2e/..."; GO=$(GO) .ci/tests -timeout 30m ./e2e/...
 
 # Where CI is set, what is NOT RUN is a failure.
 check: ## format, vet, generated files, import arrows, the extension's tests and types
