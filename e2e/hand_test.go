@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,7 +28,7 @@ func TestHandPressesTheRealPopup(t *testing.T) {
 
 	short, cancel := context.WithTimeout(within, 8*time.Second)
 	defer cancel()
-	if err := hand.Press(short, "nothing"); err == nil {
-		t.Error("what is not there was pressed")
+	if err := hand.Press(short, "nothing"); err == nil || !strings.Contains(err.Error(), "it is not there") && !strings.Contains(err.Error(), "open the popup") {
+		t.Errorf("pressing what is not there: %v", err)
 	}
 }

@@ -115,7 +115,13 @@ func (e *Engine) Takeover(ctx context.Context, in core.Takeover) core.Result {
 	}
 	fence := core.SendFence{Slot: in.Slot, Epoch: in.Epoch, Person: true, Hold: in.Hold, WatchMs: core.DefaultWatchMs}
 	if again {
+		// It was answered before, and its answer was lost. Who holds the slot by now is not
+		// changed by that: an agent that was granted it since pulls its grant anew.
+		fence.Person = e.reg.person(in.Slot)
 		e.send(in.Slot, fence, Context{})
+		if !fence.Person {
+			e.send(in.Slot, core.SendPoke{Slot: in.Slot, Epoch: in.Epoch}, Context{})
+		}
 		return core.Result{Repeat: true}
 	}
 	// The record goes into the inbox before the fence goes out, so that it is decided

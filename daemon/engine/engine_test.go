@@ -488,3 +488,26 @@ func TestAnOverdueActionIsRefusedByTheEngine(t *testing.T) {
 		t.Fatalf("%d actions sent", n)
 	}
 }
+
+// TestAnAnsweredHoldThatComesAgainMovesNobody: an agent that was granted the slot since
+// keeps it, and the extension is not told that a person holds.
+func TestAnAnsweredHoldThatComesAgainMovesNobody(t *testing.T) {
+	r := newRig(t)
+	press := core.Takeover{Slot: "shop", Surface: "popup", Hold: "h", By: "human:popup"}
+	r.e.Takeover(r.ctx, press)
+	r.drain()
+	r.must(core.Handback{Slot: "shop", By: "human:popup"})
+	r.drain()
+	r.lease()
+	epoch := r.slot().Epoch
+	if res := r.e.Takeover(r.ctx, press); res.Refusal != nil || !res.Repeat {
+		t.Fatalf("%+v", res)
+	}
+	fences := r.l.fences()
+	if last := fences[len(fences)-1]; last.Person || last.Epoch != epoch || last.Hold != "h" {
+		t.Fatalf("the last fence is %+v", last)
+	}
+	if s := r.slot(); s.Holder.Kind != "agent" || s.Epoch != epoch {
+		t.Fatalf("holder %+v at epoch %d", s.Holder, s.Epoch)
+	}
+}

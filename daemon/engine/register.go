@@ -155,6 +155,14 @@ func (r *register) takeover(in core.Takeover) (out core.Takeover, again bool, er
 	return in, false, nil
 }
 
+// person says whether a person holds the slot, recorded or not.
+func (r *register) person(slot core.SlotName) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.slots[slot]
+	return e != nil && e.holder.Kind == "human"
+}
+
 // taken returns the slot's takeover that is out and not in the state, or nil.
 func (r *register) taken(slot core.SlotName) *core.Takeover {
 	r.mu.Lock()
