@@ -21,7 +21,7 @@ func (d *door) personRoutes(mux *http.ServeMux) {
 	route(mux, "DELETE /v1/slots/{slot}", d.removeSlot)
 	route(mux, "GET /v1/slots/{slot}/status", d.status)
 	route(mux, "GET /v1/slots/{slot}/actions", d.actions)
-	route(mux, "POST /v1/slots/{slot}/takeover", d.change(d.takeover))
+	route(mux, "POST /v1/slots/{slot}/takeover", d.takeover)
 	route(mux, "POST /v1/slots/{slot}/handback", d.change(d.handback))
 	route(mux, "POST /v1/slots/{slot}/start", d.change(d.start))
 	route(mux, "POST /v1/slots/{slot}/stop", d.change(d.stop))
@@ -153,21 +153,8 @@ func compare[T ~string](a, b T) int {
 // after it.
 func (d *door) change(f func(*http.Request, core.SlotName, wire.ChangeRequest, string) *core.Error) func(*http.Request) (any, *core.Error) {
 	return func(r *http.Request) (any, *core.Error) {
-		q, _, err := body[wire.ChangeRequest](r)
+		name, q, err := d.asked(r)
 		if err != nil {
-			return nil, err
-		}
-		if err := checkEpoch(q.IfEpoch); err != nil {
-			return nil, err
-		}
-		if q.By == "" {
-			q.By = "cli"
-		}
-		if err := core.CheckName("surface", q.By); err != nil {
-			return nil, err
-		}
-		name := slotName(r)
-		if _, err := d.info(name); err != nil {
 			return nil, err
 		}
 		if err := f(r, name, q, d.by(q.By)); err != nil {
@@ -177,30 +164,60 @@ func (d *door) change(f func(*http.Request, core.SlotName, wire.ChangeRequest, s
 	}
 }
 
+// asked reads a person's request about a slot.
+func (d *door) asked(r *http.Request) (core.SlotName, wire.ChangeRequest, *core.Error) {
+	name := slotName(r)
+	q, _, err := body[wire.ChangeRequest](r)
+	if err != nil {
+		return name, q, err
+	}
+	if err := checkEpoch(q.IfEpoch); err != nil {
+		return name, q, err
+	}
+	if q.By == "" {
+		q.By = "cli"
+	}
+	if err := core.CheckName("surface", q.By); err != nil {
+		return name, q, err
+	}
+	_, err = d.info(name)
+	return name, q, err
+}
+
 // takeover answers when the extension has acknowledged the fence, or when it is
 // known that it has not.
-func (d *door) takeover(r *http.Request, slot core.SlotName, q wire.ChangeRequest, by string) *core.Error {
-	res := d.Engine.Takeover(r.Context(), core.Takeover{
+func (d *door) takeover(r *http.Request) (any, *core.Error) {
+	slot, q, err := d.asked(r)
+	if err != nil {
+		return nil, err
+	}
+	by := d.by(q.By)
+	res, st := d.Engine.Takeover(r.Context(), core.Takeover{
 		Slot: slot, Surface: q.By, IfEpoch: q.IfEpoch, FromPerson: q.FromPerson, By: by,
 	})
 	if res.Refusal != nil {
-		return res.Refusal
+		return nil, res.Refusal
 	}
-	d.Engine.Wait(r.Context(), slot, wire.FenceAck+500*time.Millisecond, func(s *core.State, _ core.Now) bool {
-		return s.Slots[slot].Fence.State != "pending"
-	})
-	var second *core.Error
+	if st == nil {
+		d.Engine.Wait(r.Context(), slot, wire.FenceAck+500*time.Millisecond, func(s *core.State, _ core.Now) bool {
+			return s.Slots[slot].Fence.State != "pending"
+		})
+	}
+	if st != nil && !q.StopPage && !q.StopNow {
+		return st, nil
+	}
 	if q.StopPage {
-		second = d.Engine.Submit(r.Context(), core.StopPage{Slot: slot, By: by}).Refusal
+		err = d.Engine.Submit(r.Context(), core.StopPage{Slot: slot, By: by}).Refusal
 	}
 	if q.StopNow {
-		second = d.end(r.Context(), core.StopSlot{Slot: slot, Now: true, By: by})
+		err = d.end(r.Context(), core.StopSlot{Slot: slot, Now: true, By: by})
 	}
-	if second != nil {
-		second = second.With("taken_over", true)
-		second.Message = "the slot was taken over, but: " + second.Message
+	if err != nil {
+		err = err.With("taken_over", true)
+		err.Message = "the slot was taken over, but: " + err.Message
+		return nil, err
 	}
-	return second
+	return d.Engine.Status(slot), nil
 }
 
 func (d *door) handback(r *http.Request, slot core.SlotName, q wire.ChangeRequest, by string) *core.Error {

@@ -58,12 +58,23 @@ func (t *tx) fence(s *Slot, hold HoldID, fromPerson bool) {
 	})
 }
 
+// watchMs is how long the requests of what is open are watched after the slot's
+// fence.
 func (t *tx) watchMs(s *Slot) int64 {
 	ms := int64(DefaultWatchMs)
 	for _, id := range t.openActions(s.Name) {
 		ms = max(ms, t.seeAction(id).WatchMs)
 	}
 	return ms
+}
+
+// WatchMs is the same for a fence that goes out before the step that records it.
+func WatchMs(s *State, slot SlotName) int64 {
+	v := s.Slots[slot]
+	if v == nil {
+		return DefaultWatchMs
+	}
+	return (&tx{s: s}).watchMs(v)
 }
 
 // has says whether the slot is quarantined for a reason of its own.

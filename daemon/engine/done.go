@@ -77,3 +77,59 @@ func (e *Engine) leave(id core.ActionID, done chan *core.Action) {
 	}
 	e.waiting.by[id] = rest
 }
+
+// acks holds those who wait for the acknowledgement of a fence. They too are told
+// before it is on the disk: it is the extension's word, and it will give it again.
+type acks struct {
+	mu sync.Mutex
+	by map[ackKey]chan *core.Status
+}
+
+type ackKey struct {
+	slot  core.SlotName
+	epoch core.Epoch
+}
+
+// join returns a channel on which nil comes once the extension has acknowledged the
+// fence of an epoch, and the slot's status once that is decided too. An epoch is
+// issued to one takeover, so one waits.
+func (a *acks) join(slot core.SlotName, epoch core.Epoch) (<-chan *core.Status, func()) {
+	key, c := ackKey{slot, epoch}, make(chan *core.Status, 2)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.by[key] = c
+	return c, func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.by[key] == c {
+			delete(a.by, key)
+		}
+	}
+}
+
+// Fenced takes the extension's answer to a fence. That it came is known at once, also
+// while the disk hangs and nothing can be decided.
+func (e *Engine) Fenced(in core.Fenced) {
+	if l := e.link(in.Slot); l != nil && l.Nonce() == in.Nonce {
+		e.reg.acknowledge(in.Slot, in.Epoch)
+		e.acks.tell(ackKey{in.Slot, in.Epoch}, nil)
+	}
+	e.Enqueue(in)
+}
+
+// acknowledged tells whoever waits for a fence what the slot's state is, now that its
+// acknowledgement is decided. It is the writer's own.
+func (e *Engine) acknowledged(in core.Fenced) {
+	if s := e.state.Slots[in.Slot]; s != nil && s.Epoch == in.Epoch && s.Fence.State == "draining" {
+		e.acks.tell(ackKey{in.Slot, in.Epoch}, core.StatusOf(e.state, e.clock(), in.Slot))
+	}
+}
+
+func (a *acks) tell(key ackKey, st *core.Status) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	select {
+	case a.by[key] <- st:
+	default: // nobody waits, or an extension answers more than once
+	}
+}

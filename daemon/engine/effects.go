@@ -22,7 +22,7 @@ func (e *Engine) carry(eff core.Effect) {
 	case core.SendWelcome:
 		e.send(eff.Slot, eff, Context{})
 	case core.SendFence:
-		if e.reg.current(eff.Slot, eff.Epoch) {
+		if l := e.link(eff.Slot); l != nil && e.reg.due(eff.Slot, eff.Epoch, l.Nonce()) {
 			e.send(eff.Slot, eff, Context{})
 		}
 	case core.SendPoke:
@@ -107,26 +107,45 @@ func (e *Engine) link(slot core.SlotName) Link {
 	return e.links[slot]
 }
 
-// Takeover gives a slot to a person: number and fence first, the record after.
-func (e *Engine) Takeover(ctx context.Context, in core.Takeover) core.Result {
-	in, again, err := e.reg.takeover(in)
+// recordWait is how long a takeover that the extension has acknowledged waits for its
+// record, before the person is told that control is theirs and the record not written.
+const recordWait = 100 * time.Millisecond
+
+// Takeover gives a slot to a person: number and fence first, the record after. It
+// returns once that is durable, or once the extension has acknowledged the fence, with
+// the status at that moment: should the daemon die before the record is written, the
+// extension's next hello tells of the takeover.
+func (e *Engine) Takeover(ctx context.Context, in core.Takeover) (core.Result, *core.Status) {
+	var up core.Nonce
+	watchMs := int64(core.DefaultWatchMs)
+	e.View(func(s *core.State, _ core.Now) {
+		if l := s.Links[in.Slot]; l.Up() {
+			up = l.Nonce
+		}
+		watchMs = core.WatchMs(s, in.Slot)
+	})
+	out, err := e.reg.takeover(in, up)
 	if err != nil {
-		return core.Result{Refusal: err}
+		return core.Result{Refusal: err}, nil
 	}
-	fence := core.SendFence{Slot: in.Slot, Epoch: in.Epoch, Person: true, Hold: in.Hold, WatchMs: core.DefaultWatchMs}
-	if again {
+	fence := core.SendFence{
+		Slot: in.Slot, Epoch: out.Epoch, Person: true, FromPerson: out.fromPerson, Hold: in.Hold, WatchMs: watchMs,
+	}
+	if out.again {
 		// It was answered before, and its answer was lost. Who holds the slot by now is not
 		// changed by that: an agent that was granted it since pulls its grant anew.
 		fence.Person = e.reg.person(in.Slot)
 		e.send(in.Slot, fence, Context{})
 		if !fence.Person {
-			e.send(in.Slot, core.SendPoke{Slot: in.Slot, Epoch: in.Epoch}, Context{})
+			e.send(in.Slot, core.SendPoke{Slot: in.Slot, Epoch: out.Epoch}, Context{})
 		}
-		return core.Result{Repeat: true}
+		return core.Result{Repeat: true}, nil
 	}
+	acknowledged, leave := e.acks.join(in.Slot, out.Epoch)
+	defer leave()
 	// The record goes into the inbox before the fence goes out, so that it is decided
 	// before the extension's answer. With a full inbox the fence does not wait for it.
-	r := request{in, make(chan core.Result, 1)}
+	r := request{out.Takeover, make(chan core.Result, 1)}
 	queued := false
 	select {
 	case e.inbox <- r:
@@ -135,9 +154,26 @@ func (e *Engine) Takeover(ctx context.Context, in core.Takeover) core.Result {
 	}
 	e.send(in.Slot, fence, Context{})
 	if !queued {
-		return e.Submit(ctx, in)
+		return e.Submit(ctx, out.Takeover), nil
 	}
-	return e.result(ctx, r)
+	var late <-chan time.Time
+	for {
+		select {
+		case st := <-acknowledged:
+			if st != nil {
+				return core.Result{}, st
+			}
+			late = time.After(recordWait)
+		case res := <-r.reply:
+			return res, nil
+		case <-late:
+			return core.Result{}, e.Status(in.Slot)
+		case <-ctx.Done():
+			return e.result(ctx, r), nil
+		case <-e.stopped:
+			return e.result(ctx, r), nil
+		}
+	}
 }
 
 // Act asks for an action and returns once it has been admitted or refused. The

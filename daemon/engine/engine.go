@@ -41,9 +41,13 @@ type Context struct {
 }
 
 const (
-	maxInbox   = 4096
-	maxBatch   = 256
-	tickEvery  = 100 * time.Millisecond
+	maxInbox  = 4096
+	maxBatch  = 256
+	tickEvery = 100 * time.Millisecond
+	// gather is how long a change that nobody waits for may stay in memory, so that it
+	// shares the next one's commit: an agent's next action follows its last within
+	// that time, and would otherwise wait behind the disk for the outcome of that one.
+	gather     = 5 * time.Millisecond
 	reopenWait = time.Second
 )
 
@@ -68,6 +72,7 @@ type Engine struct {
 	links     map[core.SlotName]Link
 	payloads  payloads
 	waiting   waiting
+	acks      acks
 	held      []request // the writer's own: what came while the database was closed
 
 	stopped chan struct{}
@@ -89,7 +94,8 @@ func New(store Store, sup supervise.Supervisor, clock Clock, log *slog.Logger, d
 		store: store, sup: sup, clock: clock, log: log, debug: debug,
 		inbox: make(chan request, maxInbox), reg: register{slots: map[core.SlotName]*entry{}},
 		watch: map[core.SlotName]chan struct{}{}, links: map[core.SlotName]Link{},
-		payloads: newPayloads(), waiting: waiting{by: map[core.ActionID][]chan *core.Action{}}, stopped: make(chan struct{}), ctx: ctx, cancel: cancel,
+		payloads: newPayloads(), waiting: waiting{by: map[core.ActionID][]chan *core.Action{}},
+		acks: acks{by: map[ackKey]chan *core.Status{}}, stopped: make(chan struct{}), ctx: ctx, cancel: cancel,
 	}
 	if err := e.load(); err != nil {
 		cancel()
@@ -197,16 +203,32 @@ type decided struct {
 func (e *Engine) batch(first request) {
 	var all []decided
 	var delta core.Delta
+	waited := false
+	var late <-chan time.Time
 	for r, more := first, true; more; {
-		res := e.decide(r.in)
-		delta.Merge(&res.Delta)
-		all = append(all, decided{r, res})
+		d := decided{r, e.decide(r.in)}
+		delta.Merge(&d.res.Delta)
+		all = append(all, d)
+		waited = waited || d.waitedFor()
 		if len(all) == maxBatch {
 			break
 		}
 		select {
 		case r = <-e.inbox:
+			continue
 		default:
+		}
+		if waited {
+			break
+		}
+		if late == nil {
+			late = time.After(gather)
+		}
+		select {
+		case r = <-e.inbox:
+		case <-late:
+			more = false
+		case <-e.ctx.Done():
 			more = false
 		}
 	}
@@ -230,6 +252,20 @@ func (e *Engine) batch(first request) {
 	}
 }
 
+// waitedFor says whether anything or anybody waits for the commit of a decision. What
+// a host or an extension tells of an action only adds to its record, unless it lets
+// another action begin or moves a slot or a lease.
+func (d *decided) waitedFor() bool {
+	switch d.in.(type) {
+	case core.Done, core.Reported:
+	default:
+		return true
+	}
+	delta := &d.res.Delta
+	return d.reply != nil || len(delta.Slots)+len(delta.Leases) > 0 ||
+		slices.ContainsFunc(d.res.Effects, func(e core.Effect) bool { _, ok := e.(core.SendForget); return !ok })
+}
+
 // decide steps the state. If a takeover took a number that the step wanted, it is
 // decided again above it.
 func (e *Engine) decide(in core.Input) core.Result {
@@ -238,8 +274,11 @@ func (e *Engine) decide(in core.Input) core.Result {
 		res := core.Step(e.state, e.clock(), floor, in)
 		if e.reg.claim(e.state.Slots, &res.Delta) {
 			e.state.Apply(&res.Delta)
-			if _, done := in.(core.Done); done {
+			switch in := in.(type) {
+			case core.Done:
 				e.tell(res.Delta.Actions)
+			case core.Fenced:
+				e.acknowledged(in)
 			}
 			return res
 		}
@@ -376,12 +415,17 @@ func (e *Engine) View(read func(s *core.State, now core.Now)) {
 func (e *Engine) Status(slot core.SlotName) *core.Status {
 	var st *core.Status
 	e.View(func(s *core.State, now core.Now) { st = core.StatusOf(s, now, slot) })
-	if taken := e.reg.taken(slot); st != nil && taken != nil {
+	if taken, acknowledged := e.reg.taken(slot); st != nil && taken != nil {
 		// The fence is out and the record is not written: the person has control, whatever
 		// the disk says.
 		st.Authority = core.AuthorityNow{Holder: core.Holder{Kind: "human", Name: taken.Surface}, Epoch: taken.Epoch, Fence: "pending"}
+		if acknowledged {
+			st.Authority.Fence = "acknowledged"
+		}
 		st.Offer = core.Offer{Why: []string{"held by a person (" + taken.Surface + ")"}}
+		st.Local.State = "unknown"
 		st.Sentences.Authority = fmt.Sprintf("Control is yours (epoch %d). The record of it is not written yet.", taken.Epoch)
+		st.Sentences.Local = "What may still run is not known until the record is written."
 	}
 	return st
 }

@@ -71,6 +71,13 @@ type gated struct {
 	fail bool
 	kept bool // the failing commit is on the disk all the same
 	down int  // so many reopenings fail
+	done int  // commits that are on the disk
+}
+
+func (g *gated) commits() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.done
 }
 
 func (g *gated) Reopen() error {
@@ -98,6 +105,9 @@ func (g *gated) Commit(d *core.Delta) error {
 	if err := g.Store.Commit(d); err != nil {
 		return err
 	}
+	g.mu.Lock()
+	g.done++
+	g.mu.Unlock()
 	if fail {
 		return errors.New("disk I/O error, after the write")
 	}
@@ -198,7 +208,12 @@ func TestTakeoverDoesNotWaitForTheDisk(t *testing.T) { // L9
 	go func() { done <- r.e.Submit(r.ctx, core.Renew{Lease: "lease-1", Cap: "cap", ForMs: 30_000}) }() // hangs in its commit
 	time.Sleep(20 * time.Millisecond)
 	before, start := len(r.l.fences()), time.Now()
-	go func() { done <- r.e.Takeover(r.ctx, core.Takeover{Slot: "shop", Surface: "popup", By: "human:popup"}) }()
+	told := make(chan *core.Status, 1)
+	go func() {
+		res, st := r.e.Takeover(r.ctx, core.Takeover{Slot: "shop", Surface: "popup", By: "human:popup"})
+		told <- st
+		done <- res
+	}()
 	for len(r.l.fences()) == before {
 		if time.Since(start) > 100*time.Millisecond {
 			t.Fatal("no fence within 100 ms of a takeover with a hung disk")
@@ -208,15 +223,68 @@ func TestTakeoverDoesNotWaitForTheDisk(t *testing.T) { // L9
 	if f := r.l.fences()[before]; f.Epoch != epoch+1 || !f.Person {
 		t.Fatalf("fence %+v after epoch %d", f, epoch)
 	}
+	// The extension's answer reaches the person although nothing can be recorded.
+	r.e.Fenced(core.Fenced{Slot: "shop", Nonce: r.l.nonce, Epoch: epoch + 1})
+	st := <-told
+	if st == nil || st.Authority.Fence != "acknowledged" || st.Authority.Epoch != epoch+1 || st.Local.State != "unknown" {
+		t.Fatalf("told %+v", st)
+	}
 	r.st.mu.Lock()
 	r.st.hang = nil
 	r.st.mu.Unlock()
 	close(hang)
 	<-done
 	<-done
-	if s := r.slot(); s.Holder.Kind != "human" || s.Epoch != epoch+1 {
-		t.Fatalf("recorded %+v at epoch %d", s.Holder, s.Epoch)
+	if fences := r.l.fences()[before:]; len(fences) != 1 {
+		t.Fatalf("one takeover sent %d fences: %+v", len(fences), fences)
 	}
+	r.until(func(s *core.State) bool {
+		return s.Slots["shop"].Holder.Kind == "human" && s.Slots["shop"].Epoch == epoch+1
+	})
+}
+
+// A takeover that is acknowledged is answered with what the extension listed, whether
+// or not its commit is done.
+func TestTakeoverIsAnsweredByItsAcknowledgement(t *testing.T) {
+	r := newRig(t)
+	r.lease()
+	before := len(r.l.fences())
+	told := make(chan *core.Status, 1)
+	go func() {
+		_, st := r.e.Takeover(r.ctx, core.Takeover{Slot: "shop", Surface: "popup", By: "human:popup"})
+		told <- st
+	}()
+	for len(r.l.fences()) == before {
+		time.Sleep(time.Millisecond)
+	}
+	r.until(func(s *core.State) bool { return s.Slots["shop"].Holder.Kind == "human" })
+	r.e.Fenced(core.Fenced{Slot: "shop", Nonce: r.l.nonce, Epoch: r.l.fences()[before].Epoch,
+		Documents: []core.DocNow{{Document: "d", URL: "https://shop.example/", Why: "agent_script"}}})
+	if st := <-told; st != nil && len(st.Local.Documents) != 1 { // nil: the record was first
+		t.Fatalf("told %+v", st)
+	}
+	r.until(func(s *core.State) bool { return s.Slots["shop"].Fence.State == "draining" })
+}
+
+// What nobody waits for shares the next commit.
+func TestOutcomesShareACommit(t *testing.T) {
+	r := newRig(t)
+	r.lease()
+	if res := r.act("action-1"); res.Refusal != nil {
+		t.Fatal(res.Refusal)
+	}
+	before := r.st.commits()
+	for rev := range int64(20) {
+		r.e.Enqueue(core.Reported{Slot: "shop", Nonce: r.l.nonce, Report: core.Report{Action: "action-1", Rev: rev + 1, Dispatched: 1}})
+		time.Sleep(time.Millisecond)
+	}
+	r.must(core.Claim{Lease: "lease-1", Cap: "cap"})
+	if n := r.st.commits() - before; n > 15 {
+		t.Errorf("20 reports in 20 ms took %d commits", n)
+	}
+	// And is written soon although nothing follows.
+	r.e.Enqueue(core.Reported{Slot: "shop", Nonce: r.l.nonce, Report: core.Report{Action: "action-1", Rev: 100, Dispatched: 7}})
+	r.until(func(s *core.State) bool { return s.Actions["action-1"].Reported == 7 })
 }
 
 func TestEffectsOfAnOvertakenEpochAreDropped(t *testing.T) { // I4
@@ -230,7 +298,10 @@ func TestEffectsOfAnOvertakenEpochAreDropped(t *testing.T) { // I4
 	go func() { acted <- r.act("action-1") }()
 	time.Sleep(20 * time.Millisecond) // decided, and hanging in its commit
 	taken := make(chan core.Result, 1)
-	go func() { taken <- r.e.Takeover(r.ctx, core.Takeover{Slot: "shop", Surface: "popup", By: "human:popup"}) }()
+	go func() {
+		res, _ := r.e.Takeover(r.ctx, core.Takeover{Slot: "shop", Surface: "popup", By: "human:popup"})
+		taken <- res
+	}()
 	time.Sleep(20 * time.Millisecond)
 	r.st.mu.Lock()
 	r.st.hang = nil
@@ -311,7 +382,7 @@ func TestHoldIsOneTakeover(t *testing.T) {
 	r := newRig(t)
 	r.lease()
 	for range 3 {
-		if res := r.e.Takeover(r.ctx, core.Takeover{Slot: "shop", Surface: "popup", Hold: "hold-1", By: "human:popup"}); res.Refusal != nil {
+		if res, _ := r.e.Takeover(r.ctx, core.Takeover{Slot: "shop", Surface: "popup", Hold: "hold-1", By: "human:popup"}); res.Refusal != nil {
 			t.Fatal(res.Refusal)
 		}
 	}
@@ -324,7 +395,7 @@ func TestHoldIsOneTakeover(t *testing.T) {
 	if len(epochs) != 1 {
 		t.Fatalf("one hold, epochs %v", epochs)
 	}
-	if res := r.e.Takeover(r.ctx, core.Takeover{Slot: "shop", Surface: "cli", By: "human:cli"}); res.Refusal == nil || res.Refusal.Code != core.CodeHeld {
+	if res, _ := r.e.Takeover(r.ctx, core.Takeover{Slot: "shop", Surface: "cli", By: "human:cli"}); res.Refusal == nil || res.Refusal.Code != core.CodeHeld {
 		t.Fatalf("a second person: %v", res.Refusal)
 	}
 }
@@ -338,7 +409,7 @@ func TestTakeoversAndGrantsInterleaved(t *testing.T) {
 	for range 4 {
 		group.Go(func() {
 			for range 50 {
-				taken := r.e.Takeover(r.ctx, core.Takeover{Slot: "shop", Surface: "popup", By: "human:popup"})
+				taken, _ := r.e.Takeover(r.ctx, core.Takeover{Slot: "shop", Surface: "popup", By: "human:popup"})
 				if taken.Refusal == nil {
 					takeovers.Add(1)
 				}
@@ -403,7 +474,7 @@ func TestATakeoverOutlivesAFailedCommit(t *testing.T) {
 		r.st.mu.Lock()
 		r.st.fail, r.st.kept, r.st.down = true, kept, 1
 		r.st.mu.Unlock()
-		res := r.e.Takeover(r.ctx, core.Takeover{Slot: "shop", Surface: "popup", Hold: "h", By: "human:popup"})
+		res, _ := r.e.Takeover(r.ctx, core.Takeover{Slot: "shop", Surface: "popup", Hold: "h", By: "human:popup"})
 		if res.Refusal == nil || res.Refusal.Code != core.CodeUnavailable || res.Refusal.Detail["fence_sent"] != true {
 			t.Fatalf("kept %v: the person is told %v", kept, res.Refusal)
 		}
@@ -500,7 +571,7 @@ func TestAnAnsweredHoldThatComesAgainMovesNobody(t *testing.T) {
 	r.drain()
 	r.lease()
 	epoch := r.slot().Epoch
-	if res := r.e.Takeover(r.ctx, press); res.Refusal != nil || !res.Repeat {
+	if res, _ := r.e.Takeover(r.ctx, press); res.Refusal != nil || !res.Repeat {
 		t.Fatalf("%+v", res)
 	}
 	fences := r.l.fences()

@@ -26,6 +26,15 @@ type entry struct {
 	// record is the takeover that took the number, until it is in the state. A database
 	// that cannot be written does not lose it.
 	record *core.Takeover
+	// fenced is the link whose extension has been sent the fence of epoch already.
+	fenced core.Nonce
+	// acknowledged: the extension has answered the fence of epoch.
+	acknowledged bool
+}
+
+// issue enters a newer epoch.
+func (e *entry) issue(epoch core.Epoch) {
+	e.epoch, e.fenced, e.acknowledged = epoch, "", false
 }
 
 // sync takes over what the state says, after a commit or a load. A number that was
@@ -46,7 +55,10 @@ func (r *register) sync(slots []*core.Slot) {
 		if s.Epoch < e.epoch {
 			continue
 		}
-		e.epoch, e.ahead = s.Epoch, false
+		if s.Epoch > e.epoch {
+			e.issue(s.Epoch)
+		}
+		e.ahead = false
 		if e.record == nil {
 			e.holder, e.hold = s.Holder, s.LastHold
 		}
@@ -91,7 +103,7 @@ func (r *register) claim(before map[core.SlotName]*core.Slot, d *core.Delta) boo
 			continue
 		}
 		if s.Epoch > e.epoch {
-			e.epoch = s.Epoch
+			e.issue(s.Epoch)
 			if e.record == nil {
 				e.holder = s.Holder
 			}
@@ -117,42 +129,58 @@ func (r *register) grants(slot core.SlotName, epoch core.Epoch) bool {
 	return e != nil && e.epoch == epoch && e.record == nil
 }
 
-// takeover issues an epoch to a person and notes the record that has to follow. Again
-// is set if this very hold was answered before: nothing is to be recorded then.
-func (r *register) takeover(in core.Takeover) (out core.Takeover, again bool, err *core.Error) {
+// issued is a number that a person's takeover was given.
+type issued struct {
+	core.Takeover
+	again      bool // this very hold was answered before: nothing is to be recorded
+	fromPerson bool // a person held the slot until now
+}
+
+// takeover issues an epoch to a person and notes the record that has to follow. Up is
+// the link whose extension the caller sends the fence to, if it has said hello on it.
+func (r *register) takeover(in core.Takeover, up core.Nonce) (issued, *core.Error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.slots[in.Slot]
 	if e == nil {
-		return in, false, core.Refuse(core.CodeNotFound, fmt.Sprintf("there is no slot %q", in.Slot), "sessiondock slot list")
+		return issued{}, core.Refuse(core.CodeNotFound, fmt.Sprintf("there is no slot %q", in.Slot), "sessiondock slot list")
 	}
 	if in.Hold != "" && in.Hold == e.hold {
 		in.Epoch = e.epoch
-		return in, true, nil
+		return issued{Takeover: in, again: true}, nil
 	}
 	if in.Hold != "" && e.holder.Kind == "human" {
 		// A person has control as far as the register knows. What is still in the inbox
 		// may end that, so the press is recorded all the same, after it.
 		in.Epoch, e.hold = e.epoch, in.Hold
-		return in, false, nil
+		return issued{Takeover: in}, nil
 	}
 	if err := core.CheckTakeover(in.Slot, e.holder, e.epoch, in.IfEpoch, in.FromPerson); err != nil {
-		return in, false, err
+		return issued{}, err
 	}
 	if e.epoch+1 > e.ceiling {
-		return in, false, core.Refuse(core.CodeUnavailable, "no more epochs are reserved: the database cannot be written",
+		return issued{}, core.Refuse(core.CodeUnavailable, "no more epochs are reserved: the database cannot be written",
 			"stop the browser: sessiondock slot stop "+string(in.Slot)+" --now; then look at the disk")
 	}
-	e.epoch++
+	out := issued{Takeover: in, fromPerson: e.holder.Kind == "human"}
+	e.issue(e.epoch + 1)
+	out.Epoch = e.epoch
 	e.holder = core.Holder{Kind: "human", Name: in.Surface}
-	e.ahead = true
+	e.ahead, e.fenced = true, up
 	if in.Hold != "" {
 		e.hold = in.Hold
 	}
-	in.Epoch = e.epoch
-	record := in
-	e.record = &record
-	return in, false, nil
+	e.record = &out.Takeover
+	return out, nil
+}
+
+// due says whether a fence is still to be sent: it is of the slot's newest epoch, and
+// a takeover has not sent it on this very link before.
+func (r *register) due(slot core.SlotName, epoch core.Epoch, link core.Nonce) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.slots[slot]
+	return e != nil && e.epoch == epoch && (e.fenced == "" || e.fenced != link)
 }
 
 // person says whether a person holds the slot, recorded or not.
@@ -163,15 +191,25 @@ func (r *register) person(slot core.SlotName) bool {
 	return e != nil && e.holder.Kind == "human"
 }
 
-// taken returns the slot's takeover that is out and not in the state, or nil.
-func (r *register) taken(slot core.SlotName) *core.Takeover {
+// acknowledge notes the extension's answer to a fence, before the writer has seen it.
+func (r *register) acknowledge(slot core.SlotName, epoch core.Epoch) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.slots[slot]; e != nil && e.epoch == epoch {
+		e.acknowledged = true
+	}
+}
+
+// taken returns the slot's takeover that is out and not in the state, or nil, and
+// whether its fence was acknowledged.
+func (r *register) taken(slot core.SlotName) (*core.Takeover, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e := r.slots[slot]; e != nil && e.record != nil {
 		t := *e.record
-		return &t
+		return &t, e.acknowledged && e.epoch == t.Epoch
 	}
-	return nil
+	return nil, false
 }
 
 // unrecorded returns the takeovers that are out and not in the state, by slot.

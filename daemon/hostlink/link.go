@@ -276,7 +276,7 @@ func (l *link) hello(_ context.Context, m *wire.Hello) *core.Error {
 }
 
 func (l *link) fenced(_ context.Context, m *wire.Fenced) *core.Error {
-	l.s.Engine.Enqueue(core.Fenced{Slot: l.slot, Nonce: m.Nonce, Epoch: m.Epoch, Reports: reports(m.Actions), Documents: documents(m.Documents)})
+	l.s.Engine.Fenced(core.Fenced{Slot: l.slot, Nonce: m.Nonce, Epoch: m.Epoch, Reports: reports(m.Actions), Documents: documents(m.Documents)})
 	return nil
 }
 
@@ -321,7 +321,7 @@ func (l *link) personHold(ctx context.Context, m *wire.PersonHold) *core.Error {
 		return nil
 	}
 	l.s.group.Go(func() {
-		res := l.s.Engine.Takeover(ctx, core.Takeover{Slot: l.slot, Surface: "popup", Hold: m.Hold.ID, By: "human:popup"})
+		res, _ := l.s.Engine.Takeover(ctx, core.Takeover{Slot: l.slot, Surface: "popup", Hold: m.Hold.ID, By: "human:popup"})
 		if res.Refusal == nil && !res.Repeat && m.Hold.StopPage {
 			res = l.s.Engine.Submit(ctx, core.StopPage{Slot: l.slot, Tabs: tabs(m.Hold.Tabs), By: "human:popup"})
 		}
@@ -354,7 +354,8 @@ func (l *link) call(ctx context.Context, m *wire.PersonCall) *core.Error {
 	case "stop_page":
 		return l.s.Engine.Submit(ctx, core.StopPage{Slot: l.slot, IfEpoch: ifEpoch, Tabs: tabs(m.Tabs), By: by}).Refusal
 	case "takeover":
-		return l.s.Engine.Takeover(ctx, core.Takeover{Slot: l.slot, Surface: "popup", IfEpoch: ifEpoch, FromPerson: m.From, By: by}).Refusal
+		res, _ := l.s.Engine.Takeover(ctx, core.Takeover{Slot: l.slot, Surface: "popup", IfEpoch: ifEpoch, FromPerson: m.From, By: by})
+		return res.Refusal
 	}
 	return core.Refuse(core.CodeInvalid, fmt.Sprintf("verb %q is not known", m.Verb), "")
 }
