@@ -2,14 +2,18 @@ package store
 
 import (
 	"database/sql"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
 	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"sessiondock.dev/sessiondock/daemon/core"
 )
@@ -49,7 +53,7 @@ func resolve(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(filepath.Dir(abs), 0o700); err != nil {
+	if err := makeDir(filepath.Dir(abs)); err != nil {
 		return "", unavailable("the directory of the database cannot be made", abs, err)
 	}
 	if _, err := os.Lstat(abs); errors.Is(err, fs.ErrNotExist) {
@@ -64,6 +68,35 @@ func resolve(path string) (string, error) {
 		return "", unavailable("the database cannot be read", abs, err)
 	}
 	return real, nil
+}
+
+// makeDir makes a directory and those above it that are missing. Each is synced into the
+// one above: SQLite syncs the directory of its own files only, and a database whose
+// directory is lost with the power is lost with it.
+func makeDir(dir string) error {
+	err := os.Mkdir(dir, 0o700)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := makeDir(filepath.Dir(dir)); err != nil {
+			return err
+		}
+		err = os.Mkdir(dir, 0o700)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		info, err := os.Stat(dir)
+		if err == nil && !info.IsDir() {
+			err = &fs.PathError{Op: "mkdir", Path: dir, Err: unix.ENOTDIR}
+		}
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	above, err := os.Open(filepath.Dir(dir))
+	if err != nil {
+		return err
+	}
+	defer above.Close()
+	return above.Sync()
 }
 
 // createFile makes the database's file before SQLite does, because SQLite takes
@@ -104,6 +137,9 @@ func inspect(path string) (version int, err error) {
 	var tables, application int
 	if err := db.QueryRow(`SELECT (SELECT count(*) FROM sqlite_schema), (SELECT application_id FROM pragma_application_id),
 		(SELECT user_version FROM pragma_user_version)`).Scan(&tables, &application, &version); err != nil {
+		if begun(path, err) {
+			return 0, nil
+		}
 		return 0, err
 	}
 	switch {
@@ -128,6 +164,27 @@ func inspect(path string) (version int, err error) {
 		return 0, corrupt(path, verdict)
 	}
 	return version, nil
+}
+
+// begun says whether reading failed because the making of a new database was cut short:
+// until it is in WAL mode, SQLite keeps a rollback journal, and one that is left has to be
+// played back by a writer. That of a database which was empty takes nothing from anybody.
+func begun(path string, err error) bool {
+	var e *sqlite.Error
+	if !errors.As(err, &e) || e.Code() != sqlite3.SQLITE_READONLY_ROLLBACK {
+		return false
+	}
+	f, err := os.Open(path + "-journal")
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	// The magic, the number of records, a nonce, and the database's size before, in pages.
+	var head [20]byte
+	if _, err := io.ReadFull(f, head[:]); err != nil {
+		return false
+	}
+	return string(head[:8]) == "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" && binary.BigEndian.Uint32(head[16:]) == 0
 }
 
 // connect opens the writer's connection and the readers' pool.

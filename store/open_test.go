@@ -32,11 +32,50 @@ func crashed(t *testing.T, s *Store) string {
 	return path
 }
 
-// contents are the hashes of the database and its log.
+// cutShort makes a database in which the statements were committed and another program
+// was then stopped in the middle of a change, with its rollback journal left.
+func cutShort(t *testing.T, committed ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "whole.db")
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=journal_mode(DELETE)&_pragma=cache_size(5)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	for _, stmt := range append(committed, "BEGIN", "CREATE TABLE half (x TEXT)", "INSERT INTO half VALUES (hex(zeroblob(100000)))") {
+		if _, err := db.Exec(stmt); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cut := filepath.Join(t.TempDir(), "cut.db")
+	for _, suffix := range []string{"", "-journal"} {
+		data, err := os.ReadFile(path + suffix)
+		if err != nil || len(data) == 0 {
+			t.Fatalf("%v: %d bytes of %q", err, len(data), suffix)
+		}
+		if err := os.WriteFile(cut+suffix, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cut
+}
+
+// TestNewDatabaseThatWasCutShortIsMadeAgain: a kill while the very first database is made
+// must not keep every later daemon from starting.
+func TestNewDatabaseThatWasCutShortIsMadeAgain(t *testing.T) {
+	s := open(t, cutShort(t))
+	if got := load(t, s); got.Seq != 0 || len(got.Slots) != 0 {
+		t.Fatal(text(got))
+	}
+	commit(t, s, step(1, &core.Delta{Slots: []*core.Slot{testSlot("work", 5)}}))
+}
+
+// contents are the hashes of the database and its logs.
 func contents(t *testing.T, path string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	for _, suffix := range []string{"", "-wal"} {
+	for _, suffix := range []string{"", "-wal", "-journal"} {
 		data, err := os.ReadFile(path + suffix)
 		switch {
 		case os.IsNotExist(err):
@@ -99,6 +138,9 @@ func TestRefusedDatabaseIsLeftAsItIs(t *testing.T) {
 			sqlCase("PRAGMA application_id = 7"), core.CodeConflict, "another program"},
 		"another program's, without numbers": {
 			sqlCase("PRAGMA application_id = 0", "PRAGMA user_version = 0"), core.CodeConflict, "another program"},
+		"another program's, in mid-change": {func(t *testing.T) string {
+			return cutShort(t, "CREATE TABLE theirs (x TEXT)", "INSERT INTO theirs VALUES ('kept')")
+		}, core.CodeUnavailable, "cannot be used"},
 		"not a database": {damaged(func([]byte) []byte {
 			return []byte(strings.Repeat("not a database, but long enough to have a header\n", 100))
 		}), core.CodeUnavailable, "corrupt"},
