@@ -8,12 +8,15 @@ GO     ?= go
 BIN    := bin
 # What each program is built from.
 PROGRAMS := sessiondock=./cli sessiondockd=./daemon sessiondock-host=./host
-# How many inputs `make fuzz` tries, over all targets together.
-N      ?= 200000
 # Packages that start no browser.
 PLAIN   = $$($(GO) list ./... | grep -v '/e2e')
 
-.PHONY: help build demo test check bench fuzz deps deps-demo clean
+# N is how much is tried, SEED what it is drawn from (0: by chance).
+SEED ?= 0
+fuzz:      N ?= 200000
+powerloss: N ?= 100000
+
+.PHONY: help build demo test check bench fuzz powerloss deps deps-demo clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,8 +55,11 @@ bench: build ## measure; one JSON line a figure in build/bench.jsonl
 fuzz: ## fuzz every decoder (N=inputs); the last line is {"executions","findings"}
 	@GO=$(GO) N=$(N) .ci/fuzz
 
+powerloss: ## cut the power at every system call of the store (N=states, SEED=), with a control that loses
+	@$(GO) run ./e2e/powerloss -states=$(N) -seed=$(SEED)
+
 deps: ## install what building, tests and demo need, by the distribution and npm
-	@.ci/deps chromium node npm cc
+	@.ci/deps chromium node npm cc strace
 	@if [ ! -x extension/node_modules/.bin/tsc ]; then \
 		echo "npm ci (extension: typescript and Chromium's types, into extension/node_modules)"; \
 		npm ci --prefix extension --no-audit --no-fund || echo "npm has failed: the extension's types will not be checked" >&2; \

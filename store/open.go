@@ -29,7 +29,7 @@ func writerDSN(path string) string {
 	q["_pragma"] = []string{
 		"busy_timeout(5000)",
 		"journal_mode(WAL)",
-		"synchronous(FULL)",           // anything less loses acknowledged commits with the power
+		fmt.Sprintf("synchronous(%d)", synchronous),
 		"foreign_keys(1)",             // off unless asked for, on each connection
 		"recursive_triggers(1)",       // else REPLACE deletes without asking the triggers
 		"journal_size_limit(8388608)", // a log that a slow reader made grow shrinks again
@@ -223,7 +223,7 @@ func setUp(path string, writer *sql.DB, version int) error {
 	if err := writer.QueryRow("PRAGMA synchronous").Scan(&sync); err != nil {
 		return err
 	}
-	if mode != "wal" || sync != 2 {
+	if mode != "wal" || sync != synchronous {
 		return core.Refuse(core.CodeUnavailable,
 			fmt.Sprintf("the database %s cannot be made durable: journal_mode %s, synchronous %d", path, mode, sync),
 			"put it on a local file system").With("path", path)
