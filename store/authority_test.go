@@ -41,7 +41,7 @@ func (a *authority) input() core.Input {
 		return core.RemoveSlot{Name: slot, By: "human:cli"}
 	}
 	if a.state.Bindings[binding] == nil {
-		return core.Bind{Spec: core.BindingSpec{Name: binding, Slot: slot}, By: "human:cli"}
+		return core.Bind{Spec: core.BindingSpec{Name: binding, Slot: slot, Account: "none"}, By: "human:cli"}
 	}
 	link := a.state.Links[slot]
 	lease := a.state.Leases[s.Lease]

@@ -32,6 +32,9 @@ func (t *tx) act(in Act) *Error {
 	}
 	w := t.work(s.Name)
 	expect, err := t.expect(w, in)
+	if err == nil {
+		err = t.budget(l, w, in)
+	}
 	if err != nil {
 		t.log("refused", s, l.ID, "", fmt.Sprintf("%s: %s", in.Verb, err.Code))
 		return err
@@ -43,7 +46,7 @@ func (t *tx) act(in Act) *Error {
 			Evidence: []Evidence{}, Expect: expect, Times: Times{Admitted: t.now.WallMs},
 		},
 		Agent: l.Agent, Binding: l.Binding, BodyHash: in.BodyHash,
-		Deadline: t.now.In(in.DeadlineMs), Instance: t.link(s.Name).Instance, WatchMs: DefaultWatchMs,
+		Deadline: t.now.In(in.DeadlineMs), Bytes: in.Bytes, Instance: t.link(s.Name).Instance, WatchMs: DefaultWatchMs,
 	}
 	if b := t.s.Bindings[l.Binding]; b != nil && b.WatchMs > 0 {
 		a.WatchMs = b.WatchMs
@@ -72,6 +75,12 @@ func (t *tx) admit(s *Slot, l *Lease, in Act) *Error {
 		return t.lost(l, in.Epoch)
 	case l.Expires.Passed(t.now):
 		return Refuse(CodeExpired, "the lease's time is over", "acquire a new one")
+	case !s.Launch.Live() && s.Starting == "":
+		if text := t.full(s); text != "" && !t.room(s) {
+			return refuseBlocked(s, []block{{CodeCapacity, text, text, true}})
+		}
+		t.startLaunch(t.slot(s.Name), "lease")
+		return Refuse(CodeBusy, "the slot's browser is being started for this lease", "ask again shortly").With("not_dispatched", true)
 	case t.link(s.Name).Granted != s.Epoch:
 		return Refuse(CodeBusy, "the slot's browser is not ready for this epoch yet", "ask again shortly").With("not_dispatched", true)
 	case len(t.work(s.Name).Lane) >= MaxLane && !in.Beside:
@@ -126,6 +135,7 @@ func (t *tx) done(in Done) *Error {
 		return nil
 	}
 	a = t.action(in.Action)
+	a.Bytes += in.Bytes
 	a.Host, a.Steps, a.Error, a.URL = in.State, in.Steps, in.Error, in.URL
 	if a.Times.Dispatched == 0 && in.State != "refused" {
 		a.Times.Dispatched = t.now.WallMs // not later than this

@@ -28,6 +28,10 @@ func (t *tx) change(s *Slot, to Holder, lease LeaseID, epoch Epoch, hold HoldID)
 		s.PersonUntil = s.Epoch
 	}
 	s.Holder, s.Lease = to, lease
+	if s.Starting == "lease" && to.Kind == "none" && lease == "" {
+		s.Starting = "" // nobody wants it any more
+		t.wakeAll()
+	}
 	t.fence(s, hold, fromPerson)
 	t.touch(s.Name)
 }
@@ -100,26 +104,6 @@ func (t *tx) dropReason(s *Slot, code, why string) {
 	t.log("quarantine left", s, "", "", code+": "+why)
 }
 
-// serve grants the slot to the head of its queue if it can be offered. A waiter is
-// only ever granted its own binding's slot (I9).
-func (t *tx) serve(name SlotName) {
-	s := t.seeSlot(name)
-	if s == nil || s.Holder.Kind != "none" || len(t.blocks(s, "")) > 0 {
-		return
-	}
-	for _, id := range t.liveLeases(name) {
-		l := t.seeLease(id)
-		if l.State != LeaseWaiting {
-			continue
-		}
-		if len(t.blocks(s, l.Agent)) > 0 {
-			return // the head waits; nobody is passed
-		}
-		t.grant(t.slot(name), t.lease(id))
-		return
-	}
-}
-
 // grant gives the slot to a lease, at a new epoch.
 func (t *tx) grant(s *Slot, l *Lease) {
 	t.raise(s)
@@ -131,6 +115,10 @@ func (t *tx) grant(s *Slot, l *Lease) {
 		l.WaitUntil = Deadline{}
 		l.MaxUntil = t.now.In(t.maxLifetime(l.Binding))
 		l.Expires = earlier(t.now.In(l.ForMs), l.MaxUntil)
+		t.takeKeys(s, l)
+		if !l.Start && !s.Launch.Live() {
+			l.ClaimBy = t.now.In(ClaimMs) // no browser has to come up first
+		}
 		t.log("granted", s, l.ID, "", fmt.Sprintf("to agent %s for binding %s", l.Agent, l.Binding))
 	} else {
 		l.State = LeaseActive
@@ -138,15 +126,23 @@ func (t *tx) grant(s *Slot, l *Lease) {
 	}
 	s.Holder = Holder{Kind: "agent", Name: string(l.Agent)}
 	s.Lease, s.Interrupted, s.LastAgent = l.ID, "", l.Agent
-	if !s.Launch.Live() {
-		t.startLaunch(s)
-	} else if t.link(s.Name).Up() {
+	switch {
+	case !s.Launch.Live() && l.Start:
+		t.startLaunch(s, "lease")
+	case t.link(s.Name).Up():
 		t.emit(SendPoke{Slot: s.Name, Epoch: s.Epoch})
 	}
 }
 
-func (t *tx) startLaunch(s *Slot) {
-	t.emit(StartLaunch{Slot: s.Name, Generation: s.Generation + 1})
+// startLaunch asks for the slot's browser. Until its launch is recorded the wish can
+// be taken back.
+func (t *tx) startLaunch(s *Slot, by string) {
+	if s.Starting == "" {
+		t.emit(StartLaunch{Slot: s.Name, Generation: s.Generation + 1})
+	}
+	if s.Starting != "person" {
+		s.Starting = by
+	}
 }
 
 func (t *tx) maxLifetime(b BindingName) int64 {
@@ -252,6 +248,10 @@ func refuseBlocked(s *Slot, bs []block) *Error {
 		hint = "a person settles it: sessiondock quarantine list"
 	case CodeHeld:
 		hint = "wait (wait_ms, --wait), or ask the holder"
+	case CodeCapacity:
+		hint = "wait (wait_ms, --wait), or a person stops a browser that is not needed: sessiondock slot list"
+	case CodeAccountMismatch:
+		hint = "a person signs in and confirms it: sessiondock confirm BINDING"
 	}
 	return Refuse(bs[0].code, fmt.Sprintf("slot %s: %s", s.Name, texts[0]), hint).
 		With("slot", s.Name).With("holder", s.Holder).With("why", texts)
@@ -345,6 +345,7 @@ func (t *tx) interrupt(s *Slot) {
 	}
 	l = t.lease(s.Lease)
 	l.State, l.Why, l.ClaimBy = LeaseInterrupted, "a person took over", Deadline{}
+	t.closeAsk(l, "taken_over", t.by, "")
 	s.Interrupted = l.ID
 }
 
@@ -433,8 +434,30 @@ func WhyNot(s *State, now Now, slot SlotName, agent AgentName) *Error {
 	if v == nil {
 		return noSlot(slot)
 	}
-	if bs := t.blocks(v, agent); len(bs) > 0 {
+	bs := t.blocks(v, agent)
+	if text := t.full(v); text != "" {
+		bs = append(bs, block{CodeCapacity, text, text, true})
+	}
+	if len(bs) > 0 {
 		return refuseBlocked(v, bs)
 	}
 	return nil
+}
+
+// WhyWaiting says why a lease still waits, or nil.
+func WhyWaiting(s *State, now Now, id LeaseID) *Error {
+	t := &tx{s: s, now: now}
+	l := s.Leases[id]
+	if l == nil || l.State != LeaseWaiting {
+		return nil
+	}
+	bs := t.waiterBlocks(l)
+	if n := t.aheadOf(l); len(bs) == 0 && n > 0 {
+		text := fmt.Sprintf("%d requests wait before this one", n)
+		bs = append(bs, block{CodeBusy, text, text, true})
+	}
+	if len(bs) == 0 {
+		return nil
+	}
+	return refuseBlocked(s.Slots[l.Slot], bs)
 }

@@ -56,7 +56,7 @@ func (t *tx) removeSlot(in RemoveSlot) *Error {
 		return Refuse(CodeConflict, fmt.Sprintf("the browser of slot %s has not ended", s.Name), "sessiondock slot stop "+string(s.Name))
 	case len(t.openActions(s.Name)) > 0 || len(s.Reasons) > 0:
 		return Refuse(CodeQuarantined, fmt.Sprintf("slot %s has actions that are not settled", s.Name), "sessiondock quarantine list")
-	case len(t.liveLeases(s.Name)) > 0:
+	case len(t.liveLeases(s.Name)) > 0 || len(t.s.index.waiting[s.Name]) > 0:
 		return Refuse(CodeConflict, fmt.Sprintf("slot %s has leases that wait or can be resumed", s.Name), "sessiondock lease list")
 	}
 	for _, b := range t.s.Bindings {
@@ -86,10 +86,11 @@ func CheckSpec(b BindingSpec) *Error {
 			return Refuse(CodeInvalid, fmt.Sprintf("origin %q is not valid", clip(o, 100)), "write scheme://host[:port], for example https://shop.example")
 		}
 	}
-	for _, k := range b.Keys {
-		if !keyRE.MatchString(k) {
-			return Refuse(CodeInvalid, fmt.Sprintf("conflict key %q is not valid", clip(k, 100)), "for example shop:product/42 or shop:orders:shared")
-		}
+	if _, err := parseKeys(b.Keys); err != nil {
+		return err
+	}
+	if err := b.Budget.check(); err != nil {
+		return err
 	}
 	if b.Start != "" {
 		if err := checkAddress(b.Start, b.Origins); err != nil {
@@ -100,12 +101,6 @@ func CheckSpec(b BindingSpec) *Error {
 		if len(f) > 1024 {
 			return Refuse(CodeLimit, "a field of the binding is longer than 1024 bytes", "shorten it")
 		}
-	}
-	if len(b.Keys) > 0 {
-		return Refuse(CodeInvalid, "conflict keys are not enforced in this version, so they are not accepted", "leave --key out")
-	}
-	if b.Account != "" && b.Account != "none" {
-		return Refuse(CodeInvalid, "a sign-in cannot be confirmed in this version, so an account is not accepted", "leave --account out, or use --account none")
 	}
 	if b.MaxLifetimeMs < 0 || b.MaxLifetimeMs > MaxLeaseMs {
 		return Refuse(CodeInvalid, "max_lifetime_ms is out of range", "0 to seven days")
@@ -183,7 +178,7 @@ func (t *tx) removeBinding(in RemoveBinding) *Error {
 	if b == nil || b.Removed {
 		return noBinding(in.Name)
 	}
-	for _, id := range t.liveLeases(b.Slot) {
+	for _, id := range append(t.liveLeases(b.Slot), t.waiters(b.Slot)...) {
 		if t.seeLease(id).Binding == b.Name {
 			return Refuse(CodeConflict, fmt.Sprintf("binding %s has a lease", b.Name), "sessiondock lease list")
 		}
@@ -220,11 +215,40 @@ func (t *tx) delegate(in Delegate) *Error {
 	if in.ForMs < 0 || in.ForMs > MaxDelegationMs {
 		return Refuse(CodeInvalid, "for_ms is out of range", "at most thirty days")
 	}
+	if in.Priority < -MaxPriority || in.Priority > MaxPriority {
+		return Refuse(CodeInvalid, "priority is out of range", fmt.Sprintf("-%d to %d", MaxPriority, MaxPriority))
+	}
 	d := &Delegation{
 		ID: in.ID, Hash: in.Hash, Binding: in.Binding, Agent: in.Agent, By: in.By,
-		Expires: t.now.In(in.ForMs),
+		Expires: t.now.In(in.ForMs), Priority: in.Priority,
 	}
 	t.res.Delta.Delegations = append(t.res.Delta.Delegations, d)
 	t.log("delegated", t.seeSlot(b.Slot), "", "", fmt.Sprintf("binding %s to agent %s for %s", b.Name, in.Agent, span(in.ForMs)))
+	return nil
+}
+
+// revokeDelegation takes a permission back. Leases that were made with it go on: a
+// person ends those with a revoke or a takeover.
+func (t *tx) revokeDelegation(in RevokeDelegation) *Error {
+	t.by = in.By
+	d := t.s.Delegations[in.ID]
+	if d == nil {
+		return Refuse(CodeNotFound, fmt.Sprintf("there is no delegation %q", clip(string(in.ID), 80)), "sessiondock delegate --list")
+	}
+	if d.Revoked {
+		return nil
+	}
+	v := *d
+	v.Revoked = true
+	t.res.Delta.Delegations = append(t.res.Delta.Delegations, &v)
+	slot := t.seeSlot(t.s.Bindings[d.Binding].Slot)
+	for l := range t.queue(slot.Name) {
+		if l.Delegation == d.ID {
+			l = t.lease(l.ID)
+			t.endLease(l, "its delegation was revoked")
+			t.log("left the queue", slot, l.ID, "", l.Why)
+		}
+	}
+	t.log("delegation revoked", slot, "", "", fmt.Sprintf("%s, binding %s, agent %s", d.ID, d.Binding, d.Agent))
 	return nil
 }

@@ -16,9 +16,10 @@ type Delta struct {
 	Actions     []*Action     `json:"actions,omitempty"`
 	Journal     []Entry       `json:"-"`
 
-	// Links and Work are of this daemon's life: applied, never written.
-	Links map[SlotName]LinkState `json:"-"`
-	Work  map[SlotName]*Work     `json:"-"`
+	// Of this daemon's life: applied, never written.
+	Links    map[SlotName]LinkState `json:"-"`
+	Work     map[SlotName]*Work     `json:"-"`
+	MemoryMB map[SlotName]int64     `json:"-"` // nil: as before
 }
 
 // Empty says whether there is nothing to write; links are not written.
@@ -51,11 +52,16 @@ func (s *State) Apply(d *Delta) {
 	for k, v := range d.Work {
 		s.Work[k] = v
 	}
+	if d.MemoryMB != nil {
+		s.MemoryMB = d.MemoryMB
+	}
 	for _, v := range d.Slots {
+		s.index.slot(s.Slots[v.Name], v)
 		s.Slots[v.Name] = v
 	}
 	for _, v := range d.Bindings {
 		s.Bindings[v.Name] = v
+		s.index.binding(v)
 	}
 	for _, v := range d.Delegations {
 		s.Delegations[v.ID] = v
@@ -63,11 +69,11 @@ func (s *State) Apply(d *Delta) {
 	}
 	for _, v := range d.Leases {
 		s.Leases[v.ID] = v
-		s.index.lease(v)
+		s.indexLease(v)
 	}
 	for _, v := range d.Actions {
+		s.index.action(s.Actions[v.Action], v)
 		s.Actions[v.Action] = v
-		s.index.action(v)
 	}
 	for _, e := range d.Journal {
 		s.Seq = max(s.Seq, e.Seq)
@@ -98,7 +104,7 @@ func (s *State) Clone() *State {
 	for k, v := range s.Work {
 		c.Work[k] = v
 	}
-	c.Seq = s.Seq
+	c.Seq, c.Capacity, c.MemoryMB = s.Seq, s.Capacity, s.MemoryMB
 	return c
 }
 

@@ -37,6 +37,33 @@ var gridStates = []struct {
 		w.act(l, core.Write)
 		return w, l
 	}},
+	{"asking", func(t *testing.T) (*world, *core.Lease) {
+		w := prepared(t)
+		l := w.acquire("token-a")
+		w.must(core.AskPerson{Lease: l.ID, Cap: l.CapHash, Reason: "sign in"})
+		w.must(core.Retain{Lease: l.ID, Cap: l.CapHash, ID: "ret-0", ForMs: 60_000_000, Reason: "long work"})
+		return w, w.s.Leases[l.ID]
+	}},
+	{"retained", func(t *testing.T) (*world, *core.Lease) {
+		w := prepared(t)
+		l := w.acquire("token-a")
+		w.must(core.Retain{Lease: l.ID, Cap: l.CapHash, ID: "ret-0", ForMs: 60_000_000, Reason: "long work"})
+		w.must(core.DecideRetention{Lease: l.ID, ID: "ret-0", Approved: true, By: "human:cli"})
+		return w, w.s.Leases[l.ID]
+	}},
+	{"keyed", func(t *testing.T) (*world, *core.Lease) {
+		w := prepared(t)
+		w.must(core.Acquire{Lease: "l", Token: "token-a", CapHash: "cap-l", RequestID: "r", Binding: "admin", ForMs: 60_000, Keys: []string{"shop:1"}})
+		w.must(core.Claim{Lease: "l", Cap: "cap-l"})
+		return w, w.s.Leases["l"]
+	}},
+	{"stopped-granted", func(t *testing.T) (*world, *core.Lease) {
+		w := prepared(t)
+		w.must(core.StopSlot{Slot: "shop", By: "human:cli"})
+		w.must(core.LaunchEnded{Slot: "shop", Launch: w.slot().Launch.ID, Verified: true, How: "stopped"})
+		w.must(core.Acquire{Lease: "l", Token: "token-a", CapHash: "cap-l", RequestID: "r", Binding: "admin", ForMs: 60_000})
+		return w, w.s.Leases["l"]
+	}},
 	{"taken-pending", func(t *testing.T) (*world, *core.Lease) {
 		w := prepared(t)
 		l := w.acquire("token-a")
@@ -118,8 +145,18 @@ func gridInputs(w *world, l *core.Lease) []core.Input {
 	return []core.Input{
 		core.CreateSlot{Name: "shop", By: "human:cli"},
 		core.RemoveSlot{Name: "shop", By: "human:cli"},
-		core.Bind{Spec: core.BindingSpec{Name: "other", Slot: "shop"}, By: "human:cli"},
+		core.Bind{Spec: core.BindingSpec{Name: "other", Slot: "shop", Account: "none"}, By: "human:cli"},
 		core.RemoveBinding{Name: "admin", By: "human:cli"},
+		core.RevokeDelegation{ID: "d1", By: "human:cli"},
+		core.Confirm{Binding: "admin", By: "human:cli"},
+		core.Confirm{Binding: "signed", By: "human:cli"},
+		core.AskPerson{Lease: l.ID, Cap: l.CapHash, Reason: "a second factor"},
+		core.AnswerAsk{Lease: l.ID, Granted: true, By: "human:cli"},
+		core.Retain{Lease: l.ID, Cap: l.CapHash, ID: "ret", ForMs: 60_000, Reason: "more to do"},
+		core.DecideRetention{Lease: l.ID, ID: "ret-0", Approved: true, By: "human:cli"},
+		core.Acknowledge{Lease: l.ID, Cap: l.CapHash, ID: "ret-0"},
+		core.Measured{MemoryMB: map[core.SlotName]int64{"shop": 500}},
+		core.Overdue{Action: action},
 		core.Delegate{ID: "d9", Hash: "h9", Binding: "admin", Agent: "agent-c", By: "human:cli"},
 		core.Acquire{Lease: "new", Token: "token-b", CapHash: "c", RequestID: "r9", Binding: "admin", ForMs: 60_000},
 		core.Claim{Lease: l.ID, Cap: l.CapHash},

@@ -24,6 +24,7 @@ type (
 	ActionID     string // ULID: the daemon's global identifier of an action
 	ClientID     string // the client's own identifier of an action (ULID or UUID)
 	DelegationID string // ULID
+	RetentionID  string // ULID
 	LaunchID     string // ULID: one run of a slot's browser
 	DocumentID   string // Chromium's documentId of one document
 	InstanceID   string // one life of the extension's service worker

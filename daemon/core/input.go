@@ -28,12 +28,42 @@ type (
 		By   By
 	}
 	Delegate struct {
-		ID      DelegationID
-		Hash    string // SHA-256 of the token
+		ID       DelegationID
+		Hash     string // SHA-256 of the token
+		Binding  BindingName
+		Agent    AgentName
+		ForMs    int64
+		Priority int
+		By       By
+	}
+	RevokeDelegation struct {
+		ID DelegationID
+		By By
+	}
+	// Confirm is a person's word that the slot is signed in as the binding says.
+	Confirm struct {
 		Binding BindingName
-		Agent   AgentName
-		ForMs   int64
+		Note    string
+		IfEpoch *Epoch
 		By      By
+	}
+	// AnswerAsk is a person's answer to what an agent asked, at the epoch at which it
+	// was asked.
+	AnswerAsk struct {
+		Lease   LeaseID
+		Granted bool
+		Note    string
+		IfEpoch *Epoch
+		By      By
+	}
+	// DecideRetention approves or refuses a longer maximum lifetime.
+	DecideRetention struct {
+		Lease    LeaseID
+		ID       RetentionID
+		Approved bool
+		Note     string
+		IfEpoch  *Epoch
+		By       By
 	}
 	// Takeover gives the slot to a person. Epoch is the number that the fence
 	// register issued; the fence has been sent already.
@@ -108,8 +138,10 @@ type (
 		Binding   BindingName
 		Agent     AgentName
 		Task      string
+		Keys      []string // KEY[:shared], besides the binding's
+		Priority  int      // of a person's own request; others have their delegation's
 		ForMs     int64
-		WaitMs    int64
+		WaitMs    int64 // 0: granted at once or refused, and a stopped browser is not started
 		By        By
 	}
 	CancelWait struct {
@@ -134,6 +166,23 @@ type (
 		Lease LeaseID
 		Cap   string
 	}
+	AskPerson struct { // for a sign-in, a second factor, a decision
+		Lease  LeaseID
+		Cap    string
+		Reason string
+	}
+	Retain struct { // asks for a longer maximum lifetime
+		Lease  LeaseID
+		Cap    string
+		ID     RetentionID
+		ForMs  int64 // from the approval on
+		Reason string
+	}
+	Acknowledge struct { // takes an approved retention up
+		Lease LeaseID
+		Cap   string
+		ID    RetentionID
+	}
 	Act struct {
 		Action     ActionID
 		Lease      LeaseID
@@ -149,6 +198,7 @@ type (
 		Beside     bool   // may run beside another action: dialog
 		URL        string // navigate: for the binding's origins
 		DeadlineMs int64
+		Bytes      int64 // of the request's body
 	}
 )
 
@@ -220,6 +270,7 @@ type (
 		Steps    Steps
 		Observed *Expect
 		URL      string
+		Bytes    int64 // of the result
 	}
 )
 
@@ -266,44 +317,55 @@ type (
 	Overdue struct { // an action's deadline came before it could be handed to the host
 		Action ActionID
 	}
+	Measured struct { // what running browsers use of the memory
+		MemoryMB map[SlotName]int64
+	}
 	Restarted struct{} // the daemon has loaded its journal
 	Tick      struct{}
 )
 
-func (CreateSlot) input()     {}
-func (RemoveSlot) input()     {}
-func (Bind) input()           {}
-func (RemoveBinding) input()  {}
-func (Delegate) input()       {}
-func (Takeover) input()       {}
-func (Handback) input()       {}
-func (StopPage) input()       {}
-func (StartSlot) input()      {}
-func (StopSlot) input()       {}
-func (Revoke) input()         {}
-func (Resolve) input()        {}
-func (Lift) input()           {}
-func (Adopt) input()          {}
-func (Acquire) input()        {}
-func (CancelWait) input()     {}
-func (Claim) input()          {}
-func (Renew) input()          {}
-func (Release) input()        {}
-func (Resume) input()         {}
-func (Act) input()            {}
-func (LinkUp) input()         {}
-func (Hello) input()          {}
-func (LinkLost) input()       {}
-func (Fenced) input()         {}
-func (Drained) input()        {}
-func (DocumentEnded) input()  {}
-func (Reported) input()       {}
-func (Pull) input()           {}
-func (Granted) input()        {}
-func (Done) input()           {}
-func (LaunchStarting) input() {}
-func (LaunchRunning) input()  {}
-func (LaunchEnded) input()    {}
-func (Overdue) input()        {}
-func (Restarted) input()      {}
-func (Tick) input()           {}
+func (CreateSlot) input()       {}
+func (RemoveSlot) input()       {}
+func (Bind) input()             {}
+func (RemoveBinding) input()    {}
+func (Delegate) input()         {}
+func (RevokeDelegation) input() {}
+func (Confirm) input()          {}
+func (AnswerAsk) input()        {}
+func (DecideRetention) input()  {}
+func (AskPerson) input()        {}
+func (Retain) input()           {}
+func (Acknowledge) input()      {}
+func (Measured) input()         {}
+func (Takeover) input()         {}
+func (Handback) input()         {}
+func (StopPage) input()         {}
+func (StartSlot) input()        {}
+func (StopSlot) input()         {}
+func (Revoke) input()           {}
+func (Resolve) input()          {}
+func (Lift) input()             {}
+func (Adopt) input()            {}
+func (Acquire) input()          {}
+func (CancelWait) input()       {}
+func (Claim) input()            {}
+func (Renew) input()            {}
+func (Release) input()          {}
+func (Resume) input()           {}
+func (Act) input()              {}
+func (LinkUp) input()           {}
+func (Hello) input()            {}
+func (LinkLost) input()         {}
+func (Fenced) input()           {}
+func (Drained) input()          {}
+func (DocumentEnded) input()    {}
+func (Reported) input()         {}
+func (Pull) input()             {}
+func (Granted) input()          {}
+func (Done) input()             {}
+func (LaunchStarting) input()   {}
+func (LaunchRunning) input()    {}
+func (LaunchEnded) input()      {}
+func (Overdue) input()          {}
+func (Restarted) input()        {}
+func (Tick) input()             {}

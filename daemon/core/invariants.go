@@ -40,6 +40,9 @@ func CheckInvariants(before, after *State) error {
 			return fmt.Errorf("I6: action %s is %s without a verdict", id, a.Remote)
 		}
 	}
+	if err := checkKeys(after); err != nil {
+		return err
+	}
 	if before == nil {
 		return nil
 	}
@@ -68,6 +71,48 @@ func CheckInvariants(before, after *State) error {
 		}
 		if old.Closed && (a.Local != old.Local || a.Remote != old.Remote) {
 			return fmt.Errorf("I6: closed action %s went from %s/%s to %s/%s", id, old.Local, old.Remote, a.Local, a.Remote)
+		}
+	}
+	return nil
+}
+
+// checkKeys looks at conflict keys: held once if exclusively (I2), and by whoever has
+// control under a lease that wants them.
+func checkKeys(st *State) error {
+	type held struct {
+		slot   SlotName
+		shared bool
+	}
+	by := map[string]held{}
+	for name, s := range st.Slots {
+		for _, c := range s.Keys {
+			if o, ok := by[c.Key]; ok && !(o.shared && c.Shared) {
+				return fmt.Errorf("I2: key %s is held by slots %s and %s", c.Key, o.slot, name)
+			}
+			by[c.Key] = held{name, c.Shared}
+		}
+		l := st.Leases[s.Lease]
+		if l == nil {
+			l = st.Leases[s.Interrupted]
+		}
+		if l == nil || l.State == LeaseEnded || l.State == LeaseWaiting {
+			continue
+		}
+		for _, c := range l.Keys {
+			if h, ok := claimOf(s.Keys, c.Key); !ok || h.Shared && !c.Shared {
+				return fmt.Errorf("I2: lease %s is %s without its key %s", l.ID, l.State, c.Key)
+			}
+		}
+	}
+	for _, a := range st.Actions {
+		l := st.Leases[a.Lease]
+		if l == nil || a.Closed || a.Class == Read || a.clean() {
+			continue
+		}
+		for _, c := range l.Keys {
+			if h, ok := claimOf(st.Slots[a.Slot].Keys, c.Key); !ok || h.Shared && !c.Shared {
+				return fmt.Errorf("I8: key %s is free while the outcome of %s is open", c.Key, a.Action)
+			}
 		}
 	}
 	return nil

@@ -17,7 +17,10 @@ func (t *tx) startSlot(in StartSlot) *Error {
 	case s.Launch.Live():
 		return nil // it runs
 	}
-	t.startLaunch(s)
+	if text := t.full(s); text != "" && !t.room(s) {
+		return Refuse(CodeCapacity, fmt.Sprintf("slot %s: %s", s.Name, text), "stop a browser that is not needed (sessiondock slot list), or raise the bound (sessiondockd --max-browsers)")
+	}
+	t.startLaunch(s, "person")
 	t.log("start", s, "", "", "")
 	return nil
 }
@@ -31,15 +34,26 @@ func (t *tx) stopSlot(in StopSlot) *Error {
 		return Refuse(CodeHeld, fmt.Sprintf("slot %s is held by agent %s", s.Name, s.Holder.Name), "take it over first: sessiondock takeover "+string(s.Name)+" --stop-browser").With("holder", s.Holder)
 	}
 	if !s.Launch.Live() {
+		if s.Starting != "" {
+			s.Starting = ""
+			t.log("stop", s, "", "", "before it was started")
+			t.wakeAll()
+		}
 		return nil
 	}
-	s.Launch.State = "stopping" // until the supervisor says what has become of it
-	s.Launch.StopAsked = true
-	s.Launch.StopNow = s.Launch.StopNow || in.Now
-	t.emit(StopLaunch{Slot: s.Name, Launch: s.Launch.ID, Now: in.Now})
+	t.stopLaunch(s, in.Now)
 	t.log("stop", s, "", "", fmt.Sprintf("launch %d, now %v", s.Launch.Generation, in.Now))
-	t.touch(s.Name)
 	return nil
+}
+
+// stopLaunch asks for the end of the slot's browser; what becomes of it the supervisor
+// says.
+func (t *tx) stopLaunch(s *Slot, now bool) {
+	s.Launch.State = "stopping"
+	s.Launch.StopAsked = true
+	s.Launch.StopNow = s.Launch.StopNow || now
+	t.emit(StopLaunch{Slot: s.Name, Launch: s.Launch.ID, Now: now})
+	t.touch(s.Name)
 }
 
 func (t *tx) launchStarting(in LaunchStarting) *Error {
@@ -51,9 +65,14 @@ func (t *tx) launchStarting(in LaunchStarting) *Error {
 	if s.Launch.Live() || in.Generation != s.Generation+1 {
 		return Refuse(CodeConflict, fmt.Sprintf("generation %d of slot %s is not the next", in.Generation, s.Name), "")
 	}
+	if s.Starting == "" {
+		return Refuse(CodeConflict, fmt.Sprintf("nobody wants the browser of slot %s any more", s.Name), "")
+	}
 	s.Generation = in.Generation
+	byPerson := s.Starting == "person"
+	s.Starting = ""
 	s.Launch = &Launch{
-		ID: in.Launch, Generation: in.Generation, State: "starting", Containment: "weak",
+		ByPerson: byPerson, ID: in.Launch, Generation: in.Generation, State: "starting", Containment: "weak",
 		SecretHash: in.SecretHash, Debug: in.Debug, BootID: t.now.BootID, StartedMs: t.now.WallMs,
 	}
 	t.log("launch starting", s, "", "", fmt.Sprintf("generation %d", in.Generation))
@@ -110,6 +129,7 @@ func (t *tx) launchEnded(in LaunchEnded) *Error {
 		t.suspend(s, "the slot's browser ended")
 	}
 	s.Fence = FenceNow{State: "drained", SinceMs: t.now.WallMs}
+	defer t.wakeAll() // there is room for another
 	for _, id := range t.openActions(s.Name) {
 		a := t.seeAction(id)
 		if !a.Sent || a.Gone {
@@ -147,9 +167,7 @@ func (t *tx) adopt(in Adopt) *Error {
 		return Refuse(CodeEpochRegression, "the browser's mark leaves no epochs", "make a new slot")
 	}
 	for _, id := range t.liveLeases(s.Name) {
-		if t.seeLease(id).State != LeaseWaiting {
-			t.endLease(t.lease(id), "the slot was adopted after an older database was restored")
-		}
+		t.endLease(t.lease(id), "the slot was adopted after an older database was restored")
 	}
 	s.Interrupted = ""
 	s.Epoch = max(s.Epoch, mark)
@@ -185,12 +203,14 @@ func (t *tx) restarted() *Error {
 			a.Blind = a.Sent
 			t.settle(a)
 		}
+		s.Starting = ""
+		for _, id := range t.waiters(name) {
+			t.endLease(t.lease(id), "the daemon restarted while it waited")
+		}
 		for _, id := range t.liveLeases(name) {
 			l := t.lease(id)
 			l.ClaimBy = Deadline{}
 			switch {
-			case l.State == LeaseWaiting:
-				t.endLease(l, "the daemon restarted while it waited")
 			case l.Expires.Passed(t.now):
 				t.expire(s, l)
 			case l.State == LeaseActive || l.State == LeaseGranted:

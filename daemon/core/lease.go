@@ -19,6 +19,9 @@ func (t *tx) acquire(in Acquire) *Error {
 	if in.WaitMs < 0 || in.WaitMs > MaxWaitMs {
 		return Refuse(CodeInvalid, "wait_ms is out of range", "0 to one day")
 	}
+	if in.Priority < -MaxPriority || in.Priority > MaxPriority {
+		return Refuse(CodeInvalid, "priority is out of range", fmt.Sprintf("-%d to %d", MaxPriority, MaxPriority))
+	}
 	if len(in.Task) > 1024 {
 		return Refuse(CodeLimit, "task is longer than 1024 bytes", "shorten it")
 	}
@@ -38,37 +41,53 @@ func (t *tx) acquire(in Acquire) *Error {
 	if id, ok := t.s.index.request[requestKey{delegation, b.Name, in.RequestID}]; ok {
 		return t.acquireAgain(id, in)
 	}
+	keys, err := parseKeys(b.Keys, in.Keys)
+	if err != nil {
+		return err
+	}
 	s := t.seeSlot(b.Slot)
 	if s == nil || s.Removed {
 		return noSlot(b.Slot)
 	}
-	waiting := 0
-	for _, id := range t.liveLeases(b.Slot) {
-		if t.seeLease(id).State == LeaseWaiting {
-			waiting++
-		}
-	}
-	if waiting >= MaxWaiters {
+	if len(t.s.index.waiting[s.Name]) >= MaxWaiters {
 		return Refuse(CodeLimit, fmt.Sprintf("%d requests wait for slot %s", MaxWaiters, s.Name), "ask again later")
-	}
-	if bs := t.blocks(s, in.Agent); in.WaitMs == 0 && (len(bs) > 0 || waiting > 0) {
-		if len(bs) == 0 {
-			text := fmt.Sprintf("%d requests wait before this one", waiting)
-			bs = []block{{CodeBusy, text, text, true}}
-		}
-		t.log("refused", s, "", "", "acquire: "+bs[0].text)
-		return refuseBlocked(s, bs)
 	}
 	l := &Lease{
 		ID: in.Lease, Slot: s.Name, Binding: b.Name, Delegation: delegation, Agent: in.Agent, Task: in.Task,
 		RequestID: in.RequestID, CapHash: in.CapHash, State: LeaseWaiting, ForMs: in.ForMs,
-		WaitUntil: t.now.In(in.WaitMs), Arrived: t.s.Seq + 1,
+		WaitUntil: t.now.In(in.WaitMs), Arrived: t.s.Seq + 1, Priority: in.Priority, Keys: keys, Start: in.WaitMs > 0,
+	}
+	if err := t.unconfirmed(b.Name); err != nil {
+		t.log("refused", s, "", "", "acquire: "+err.Message)
+		return err
+	}
+	if in.WaitMs == 0 {
+		bs := t.waiterBlocks(l)
+		if n := t.aheadOf(l); len(bs) == 0 && n > 0 {
+			text := fmt.Sprintf("%d requests wait before this one", n)
+			bs = []block{{CodeBusy, text, text, true}}
+		}
+		if len(bs) > 0 {
+			t.log("refused", s, "", "", "acquire: "+bs[0].text)
+			return refuseBlocked(s, bs)
+		}
 	}
 	t.putLease(l)
 	t.res.Lease = l
 	t.log("acquire", s, l.ID, "", fmt.Sprintf("agent %s asks for binding %s", l.Agent, l.Binding))
 	t.touch(s.Name)
 	return nil
+}
+
+// aheadOf counts the waiters of the slot that stand before a request.
+func (t *tx) aheadOf(l *Lease) int {
+	n := 0
+	for w := range t.queue(l.Slot) {
+		if before(w, l) {
+			n++
+		}
+	}
+	return n
 }
 
 // permit checks the delegation that came with an acquire and settles the agent's
@@ -97,7 +116,7 @@ func (t *tx) permit(in *Acquire) (DelegationID, *Error) {
 	case in.Agent != "" && in.Agent != d.Agent:
 		return "", Refuse(CodeDenied, fmt.Sprintf("the delegation is for agent %s, not %q", d.Agent, clip(string(in.Agent), 80)), "leave agent out")
 	}
-	in.Agent = d.Agent
+	in.Agent, in.Priority = d.Agent, d.Priority
 	return d.ID, nil
 }
 
@@ -113,6 +132,7 @@ func (t *tx) acquireAgain(id LeaseID, in Acquire) *Error {
 		l.CapHash = in.CapHash
 		if l.State == LeaseWaiting {
 			l.WaitUntil = t.now.In(in.WaitMs)
+			l.Start = l.Start || in.WaitMs > 0
 		}
 	default:
 		return Refuse(CodeConflict, fmt.Sprintf("the lease of this request is in use (%s)", l.ID), "use the capability that came with it, or a new request_id").With("lease", l.ID)
@@ -148,6 +168,7 @@ func (t *tx) withdraw(s *Slot, l *Lease, why string) {
 
 func (t *tx) endLease(l *Lease, why string) {
 	l.State, l.Why = LeaseEnded, why
+	t.closeAsk(l, "declined", t.by, "the lease has ended: "+why)
 }
 
 // authenticated returns the step's copy of a lease whose capability was shown. The
@@ -299,16 +320,19 @@ func (t *tx) resume(in Resume) *Error {
 	case l.Expires.Passed(t.now):
 		return Refuse(CodeExpired, "the lease's time is over", "acquire a new one")
 	}
-	s = t.slot(l.Slot)
+	s, l = t.slot(l.Slot), t.lease(l.ID)
+	t.res.Lease = l
+	l.Start = true // its agent is there and wants to go on
 	kept := s.Lease
 	s.Lease = "" // what keeps the slot for this lease does not stand against it
 	bs := t.blocks(s, l.Agent)
 	s.Lease = kept
+	if text := t.full(s); len(bs) == 0 && l.Start && text != "" && !t.room(s) {
+		bs = []block{{CodeCapacity, text, text, true}}
+	}
 	if len(bs) > 0 {
 		return refuseBlocked(s, bs)
 	}
-	l = t.lease(l.ID)
-	t.res.Lease = l
 	t.grant(s, l)
 	return nil
 }

@@ -24,4 +24,9 @@ const (
 	MaxSlots        = 10_000
 	MaxSeenRequests = 64 // requests kept with one action
 	MaxEvidenceRows = 64
+	MaxKeys         = 100 // conflict keys of one lease
+	MaxPassed       = 8   // how often a waiter may be passed because of its keys
+	MaxPerMinute    = 100_000
+	MaxPriority     = 100 // either way
+	LaunchMB        = 400 // what a browser is taken to need before it is measured
 )

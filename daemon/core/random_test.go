@@ -16,11 +16,12 @@ func TestInvariantsHoldUnderAnyOrder(t *testing.T) {
 		w := &world{t: rt, s: core.NewState(), now: core.Now{BootID: "boot-1", BootMs: 1000, WallMs: 1_000_000}, floor: map[core.SlotName]core.Epoch{}}
 		for _, name := range []core.SlotName{"shop", "desk"} {
 			w.must(core.CreateSlot{Name: name, By: "human:test"})
-			w.must(core.Bind{Spec: core.BindingSpec{Name: core.BindingName("b-" + name), Slot: name}, By: "human:test"})
+			w.must(core.Bind{Spec: core.BindingSpec{Name: core.BindingName("b-" + name), Slot: name, Account: "none", Budget: core.Budget{Actions: 20, PerMinute: 10}}, By: "human:test"})
 			for _, agent := range []string{"agent-a", "agent-b"} {
 				w.must(core.Delegate{ID: core.DelegationID(agent + string(name)), Hash: "token-" + agent + string(name), Binding: core.BindingName("b-" + name), Agent: core.AgentName(agent), By: "human:test"})
 			}
 		}
+		w.s.Capacity = core.Capacity{Browsers: rapid.SampledFrom([]int{0, 1}).Draw(rt, "capacity")}
 		issued := map[core.SlotName]core.Epoch{}
 		for range rapid.IntRange(5, 80).Draw(rt, "steps") {
 			before := map[core.SlotName]core.Epoch{}
@@ -67,6 +68,7 @@ func randomInput(rt *rapid.T, w *world) core.Input {
 		return core.Acquire{
 			Lease: id, Token: "token-" + agent + string(slot), CapHash: "cap-" + string(id), RequestID: w.id("r"), Binding: core.BindingName("b-" + slot),
 			ForMs: int64(rapid.IntRange(1000, 100_000).Draw(rt, "for")), WaitMs: int64(rapid.SampledFrom([]int{0, 20_000}).Draw(rt, "wait")),
+			Keys: rapid.SampledFrom([][]string{nil, {"k1"}, {"k1:shared"}, {"k1", "k2"}, {"k2"}}).Draw(rt, "keys"),
 		}
 	case 2:
 		if rapid.IntRange(0, 9).Draw(rt, "adopt") == 0 {
@@ -144,7 +146,18 @@ func randomInput(rt *rapid.T, w *world) core.Input {
 	if lease == nil {
 		return core.Tick{}
 	}
-	switch rapid.IntRange(0, 9).Draw(rt, "of lease") {
+	switch rapid.IntRange(0, 13).Draw(rt, "of lease") {
+	case 10:
+		return core.AskPerson{Lease: lease.ID, Cap: lease.CapHash, Reason: "look"}
+	case 11:
+		return core.AnswerAsk{Lease: lease.ID, Granted: true, By: "human:cli"}
+	case 12:
+		return core.Retain{Lease: lease.ID, Cap: lease.CapHash, ID: "ret", ForMs: 200_000, Reason: "more"}
+	case 13:
+		if rapid.Bool().Draw(rt, "decide") {
+			return core.DecideRetention{Lease: lease.ID, ID: "ret", Approved: rapid.Bool().Draw(rt, "approved"), By: "human:cli"}
+		}
+		return core.Acknowledge{Lease: lease.ID, Cap: lease.CapHash, ID: "ret"}
 	case 0:
 		return core.Claim{Lease: lease.ID, Cap: lease.CapHash}
 	case 1:

@@ -132,17 +132,43 @@ type Record struct {
 // Status is a slot's state in the three answers. It is what status, the popup and
 // the API show.
 type Status struct {
-	Slot        SlotName     `json:"slot"`
-	AtMs        int64        `json:"at"`
-	Binding     BindingName  `json:"binding"`
-	Authority   AuthorityNow `json:"authority"`
-	Local       LocalNow     `json:"local"`
-	Remote      RemoteNow    `json:"remote"`
-	Offer       Offer        `json:"offer"`
-	Quarantine  []Reason     `json:"quarantine"`
-	Interrupted *Interrupt   `json:"interrupted,omitempty"`
-	Queue       []Waiter     `json:"queue"`
-	Sentences   Sentences    `json:"sentences"`
+	Slot        SlotName       `json:"slot"`
+	AtMs        int64          `json:"at"`
+	Binding     BindingName    `json:"binding"`
+	Authority   AuthorityNow   `json:"authority"`
+	Local       LocalNow       `json:"local"`
+	Remote      RemoteNow      `json:"remote"`
+	Offer       Offer          `json:"offer"`
+	Quarantine  []Reason       `json:"quarantine"`
+	Interrupted *Interrupt     `json:"interrupted,omitempty"`
+	Queue       []Waiter       `json:"queue"`
+	Keys        []string       `json:"keys,omitempty"` // conflict keys that the slot holds
+	Asks        []AskNow       `json:"asks,omitempty"`
+	Retentions  []RetentionNow `json:"retentions,omitempty"`
+	SignIns     []SignIn       `json:"sign_ins,omitempty"`
+	Sentences   Sentences      `json:"sentences"`
+}
+
+// AskNow is what an agent asks of a person and nobody has answered.
+type AskNow struct {
+	Lease LeaseID   `json:"lease"`
+	Agent AgentName `json:"agent"`
+	Ask
+}
+
+// RetentionNow is a longer maximum lifetime that an agent asks for.
+type RetentionNow struct {
+	Lease LeaseID   `json:"lease"`
+	Agent AgentName `json:"agent"`
+	Retention
+}
+
+// SignIn is what is known of the account that a binding expects.
+type SignIn struct {
+	Binding       BindingName   `json:"binding"`
+	Account       string        `json:"account,omitempty"`
+	Confirmed     *Confirmation `json:"confirmed"`
+	BeforeRestart bool          `json:"before_restart,omitempty"` // the browser was started again since
 }
 
 // AuthorityNow answers: who may act now?
@@ -237,11 +263,14 @@ type Interrupt struct {
 
 // Waiter is a place in the slot's queue.
 type Waiter struct {
-	Lease   LeaseID   `json:"lease"`
-	Agent   AgentName `json:"agent"`
-	Task    string    `json:"task,omitempty"`
-	WaitMs  int64     `json:"wait_ms"` // left
-	Reasons []string  `json:"reasons"`
+	Lease    LeaseID     `json:"lease"`
+	Agent    AgentName   `json:"agent"`
+	Binding  BindingName `json:"binding"`
+	Task     string      `json:"task,omitempty"`
+	Priority int         `json:"priority,omitempty"`
+	Position int         `json:"position"` // 1 is next
+	WaitMs   int64       `json:"wait_ms"`  // left
+	Reasons  []string    `json:"reasons"`
 }
 
 // Sentences says the three answers in plain words, for a person.

@@ -136,7 +136,7 @@ func TestARemovedBindingTakesItsDelegationsWithIt(t *testing.T) { // I9
 	w := prepared(t)
 	w.must(core.CreateSlot{Name: "bank", By: "human:test"})
 	w.must(core.RemoveBinding{Name: "admin", By: "human:test"})
-	w.must(core.Bind{Spec: core.BindingSpec{Name: "admin", Slot: "bank"}, By: "human:test"})
+	w.must(core.Bind{Spec: core.BindingSpec{Name: "admin", Slot: "bank", Account: "none"}, By: "human:test"})
 	w.refused(core.CodeDenied, core.Acquire{Lease: "l", Token: "token-a", CapHash: "c", RequestID: "r", Binding: "admin", ForMs: 1000})
 }
 
@@ -216,13 +216,6 @@ func TestARetriedAcquireIsNotCancelledByItsFirstConnection(t *testing.T) {
 	if got := w.s.Leases["first"].State; got != core.LeaseWaiting {
 		t.Fatalf("the retried request is %s", got)
 	}
-}
-
-func TestFieldsThatNothingEnforcesAreRefused(t *testing.T) {
-	w := prepared(t)
-	w.refused(core.CodeInvalid, core.Bind{Spec: core.BindingSpec{Name: "k", Slot: "shop", Keys: []string{"shop:1"}}, By: "human:cli"})
-	w.refused(core.CodeInvalid, core.Bind{Spec: core.BindingSpec{Name: "k", Slot: "shop", Account: "ada@example"}, By: "human:cli"})
-	w.must(core.Bind{Spec: core.BindingSpec{Name: "k", Slot: "shop", Account: "none"}, By: "human:cli"})
 }
 
 func TestAnActionAtWorkIsNotResolved(t *testing.T) {

@@ -10,6 +10,8 @@ type State struct {
 	Actions     map[ActionID]*Action
 	Links       map[SlotName]LinkState // of this daemon's life, never stored
 	Work        map[SlotName]*Work     // of this daemon's life, never stored
+	MemoryMB    map[SlotName]int64     // of running browsers, as last measured; never stored
+	Capacity    Capacity               // of this daemon; never stored
 	Seq         int64                  // of the journal's last entry
 
 	index index
@@ -25,6 +27,7 @@ func NewState() *State {
 		Actions:     map[ActionID]*Action{},
 		Links:       map[SlotName]LinkState{},
 		Work:        map[SlotName]*Work{},
+		MemoryMB:    map[SlotName]int64{},
 		index:       newIndex(),
 	}
 }
@@ -57,8 +60,12 @@ type Slot struct {
 	// SeqAdopted is the journal sequence of an extension's mark that a person has
 	// accepted although this journal is behind it.
 	SeqAdopted int64      `json:"seq_adopted"`
-	ScriptsBy  InstanceID `json:"scripts_by"` // the worker that vouches for Scripts
-	LastAgent  AgentName  `json:"last_agent"` // the last agent that held the slot
+	ScriptsBy  InstanceID `json:"scripts_by"`     // the worker that vouches for Scripts
+	LastAgent  AgentName  `json:"last_agent"`     // the last agent that held the slot
+	Keys       []KeyClaim `json:"keys,omitempty"` // conflict keys that the slot holds, by name
+	// Starting: a browser is wanted and its launch is not recorded yet. A launch that
+	// nobody wants any more is not started.
+	Starting string `json:"starting,omitempty"` // "", lease, person
 }
 
 // FenceNow is the slot's last fence.
@@ -96,6 +103,7 @@ type Launch struct {
 	Linked       bool     `json:"linked"` // a host of it was attested
 	StartedMs    int64    `json:"started"`
 	EndedMs      int64    `json:"ended"`
+	ByPerson     bool     `json:"by_person"`  // a person started it; it is not stopped for another's sake
 	StopAsked    bool     `json:"stop_asked"` // a person asked for its end
 	StopNow      bool     `json:"stop_now"`   // at once, not cleanly
 	How          string   `json:"how"`        // how its end was verified, or why not
@@ -118,6 +126,7 @@ type BindingSpec struct {
 	Keys          []string    `json:"keys,omitempty"`
 	MaxLifetimeMs int64       `json:"max_lifetime_ms,omitempty"` // 0: eight hours
 	WatchMs       int64       `json:"watch_ms,omitempty"`        // 0: five seconds
+	Budget        Budget      `json:"budget,omitzero"`           // of each lease
 	Owner         string      `json:"owner,omitempty"`
 	RecoveryOwner string      `json:"recovery_owner,omitempty"`
 	CostOwner     string      `json:"cost_owner,omitempty"`
@@ -126,8 +135,9 @@ type BindingSpec struct {
 // Binding is a declared context for a slot.
 type Binding struct {
 	BindingSpec
-	Created int64 `json:"created"`
-	Removed bool  `json:"removed"`
+	Created   int64         `json:"created"`
+	Removed   bool          `json:"removed"`
+	Confirmed *Confirmation `json:"confirmed,omitempty"` // the last that a person gave
 }
 
 // Delegation is a person's permission for an agent to acquire one binding.
@@ -139,6 +149,8 @@ type Delegation struct {
 	By      string       `json:"by"`
 	Expires Deadline     `json:"expires"`
 	Revoked bool         `json:"revoked"`
+	// Priority of the requests that are made with it: a higher one is granted first.
+	Priority int `json:"priority,omitempty"`
 }
 
 // LeaseState is where a lease stands.
@@ -167,11 +179,17 @@ type Lease struct {
 	Why        string       `json:"why"` // why it ended
 	Epoch      Epoch        `json:"epoch"`
 	Arrived    int64        `json:"arrived"` // the journal's sequence: order in the queue
+	Priority   int          `json:"priority,omitempty"`
+	Keys       []KeyClaim   `json:"keys,omitempty"`   // the binding's and its own, by name
+	Passed     int          `json:"passed,omitempty"` // how often others were granted first because of its keys
+	Start      bool         `json:"start,omitempty"`  // its grant starts a stopped browser
 	ForMs      int64        `json:"for_ms"`
 	WaitUntil  Deadline     `json:"wait_until"`
 	ClaimBy    Deadline     `json:"claim_by"`
 	Expires    Deadline     `json:"expires"`
 	MaxUntil   Deadline     `json:"max_until"`
+	Ask        *Ask         `json:"ask,omitempty"`       // what its agent last asked of a person
+	Retention  *Retention   `json:"retention,omitempty"` // the last asked for
 }
 
 // Work is what goes on under a slot's epoch. It ends with the epoch, and an epoch
@@ -180,6 +198,7 @@ type Work struct {
 	Lane    []ActionID           // admitted, not yet done, in order
 	Seen    map[TabID]DocumentID // the document last reported to this agent, by tab
 	LastTab TabID
+	Recent  []int64 // when actions of the last minute were admitted, boot milliseconds
 }
 
 // Action is one entry of the ledger.
@@ -189,8 +208,9 @@ type Action struct {
 	Binding  BindingName `json:"binding"`
 	BodyHash string      `json:"body_hash"`
 	Deadline Deadline    `json:"deadline"`
-	Sent     bool        `json:"sent"` // handed to the host
-	Over     bool        `json:"over"` // its epoch's control has ended
+	Bytes    int64       `json:"bytes,omitempty"` // asked for and answered, for the lease's budget
+	Sent     bool        `json:"sent"`            // handed to the host
+	Over     bool        `json:"over"`            // its epoch's control has ended
 	Closed   bool        `json:"closed"`
 	Instance InstanceID  `json:"instance"` // the worker that had the grant
 

@@ -55,14 +55,34 @@ func StatusOf(s *State, now Now, name SlotName) *Status {
 		st.Offer.Why = append(st.Offer.Why, b.text)
 	}
 	st.Offer.Available = len(st.Offer.Why) == 0
-	for _, id := range s.index.live[name] {
-		if l := s.Leases[id]; l.State == LeaseWaiting {
-			w := Waiter{Lease: l.ID, Agent: l.Agent, Task: l.Task, WaitMs: l.WaitUntil.LeftMs(now), Reasons: []string{}}
-			for _, b := range t.blocks(slot, l.Agent) {
-				w.Reasons = append(w.Reasons, b.text)
-			}
-			st.Queue = append(st.Queue, w)
+	for l := range t.queue(name) {
+		w := Waiter{
+			Lease: l.ID, Agent: l.Agent, Binding: l.Binding, Task: l.Task, Priority: l.Priority,
+			Position: len(st.Queue) + 1, WaitMs: l.WaitUntil.LeftMs(now), Reasons: []string{},
 		}
+		for _, b := range t.waiterBlocks(l) {
+			w.Reasons = append(w.Reasons, b.text)
+		}
+		st.Queue = append(st.Queue, w)
+	}
+	for _, c := range slot.Keys {
+		st.Keys = append(st.Keys, c.String())
+	}
+	for _, id := range s.index.live[name] {
+		l := s.Leases[id]
+		if l.Ask != nil && l.Ask.State == "open" {
+			st.Asks = append(st.Asks, AskNow{Lease: l.ID, Agent: l.Agent, Ask: *l.Ask})
+		}
+		if l.Retention != nil && l.Retention.State == "requested" {
+			st.Retentions = append(st.Retentions, RetentionNow{Lease: l.ID, Agent: l.Agent, Retention: *l.Retention})
+		}
+	}
+	for _, b := range s.index.bindings[name] {
+		v := s.Bindings[b]
+		if v.Account == "none" {
+			continue
+		}
+		st.SignIns = append(st.SignIns, SignIn{Binding: b, Account: v.Account, Confirmed: v.Confirmed, BeforeRestart: v.Confirmed.OlderThanRestart(slot)})
 	}
 	st.Sentences = t.sentences(slot, st)
 	return st
@@ -171,6 +191,12 @@ func (t *tx) sentences(slot *Slot, st *Status) Sentences {
 	}
 	if over && len(slot.Scripts) > 0 {
 		out.Warnings = append(out.Warnings, "Code that the agent put into this page may still run. Reload before you type a secret.")
+	}
+	if slot.Holder.Kind == "human" {
+		out.Warnings = append(out.Warnings, t.keyWarnings(slot)...)
+	}
+	for _, a := range st.Asks {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("%s asks for a person: %s", a.Agent, a.Reason))
 	}
 	switch st.Remote.State {
 	case "in_flight":

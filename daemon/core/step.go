@@ -1,6 +1,10 @@
 package core
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
 
 // Step decides on one input. It changes nothing: the caller commits the delta,
 // applies it, and then carries out the effects. Floor gives, for each slot, the
@@ -16,11 +20,13 @@ func Step(s *State, now Now, floor map[SlotName]Epoch, in Input) Result {
 		touched: map[SlotName]bool{},
 	}
 	t.res.Refusal = t.decide(in)
-	for _, name := range t.order {
-		t.serve(name)
-		if ids := t.forget[name]; len(ids) > 0 {
-			t.emit(SendForget{Slot: name, Actions: ids})
-		}
+	for i := 0; i < len(t.order); i++ { // serving one may ask for another
+		t.dropKeys(t.order[i])
+		t.serve(t.order[i])
+		t.yield(t.order[i])
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.forget)) {
+		t.emit(SendForget{Slot: name, Actions: t.forget[name]})
 	}
 	t.finish()
 	return t.res
@@ -38,6 +44,10 @@ func (t *tx) decide(in Input) *Error {
 		return t.removeBinding(in)
 	case Delegate:
 		return t.delegate(in)
+	case RevokeDelegation:
+		return t.revokeDelegation(in)
+	case Confirm:
+		return t.confirm(in)
 	case Takeover:
 		return t.takeover(in)
 	case Handback:
@@ -68,6 +78,16 @@ func (t *tx) decide(in Input) *Error {
 		return t.release(in)
 	case Resume:
 		return t.resume(in)
+	case AskPerson:
+		return t.askPerson(in)
+	case AnswerAsk:
+		return t.answerAsk(in)
+	case Retain:
+		return t.retain(in)
+	case DecideRetention:
+		return t.decideRetention(in)
+	case Acknowledge:
+		return t.acknowledge(in)
 	case Act:
 		return t.act(in)
 	case LinkUp:
@@ -98,6 +118,8 @@ func (t *tx) decide(in Input) *Error {
 		return t.launchEnded(in)
 	case Overdue:
 		return t.notSent(in)
+	case Measured:
+		return t.measured(in)
 	case Restarted:
 		return t.restarted()
 	case Tick:

@@ -10,14 +10,17 @@ func (t *tx) tick() *Error {
 		if s.Removed {
 			continue
 		}
+		for _, id := range t.s.index.waiting[name] {
+			if l := t.seeLease(id); l.State == LeaseWaiting && l.WaitUntil.Passed(t.now) {
+				t.cancelWait(CancelWait{Lease: id, Why: "its wait ended"})
+			}
+		}
 		for _, id := range t.liveLeases(name) {
 			l := t.seeLease(id)
 			switch {
-			case l.State == LeaseWaiting && l.WaitUntil.Passed(t.now):
-				t.cancelWait(CancelWait{Lease: id, Why: "its wait ended"})
 			case l.State == LeaseGranted && l.ClaimBy.Passed(t.now):
 				t.withdraw(t.slot(name), t.lease(id), "nobody claimed the grant")
-			case l.State != LeaseWaiting && l.Expires.Passed(t.now):
+			case l.Expires.Passed(t.now):
 				t.expire(t.slot(name), t.lease(id))
 			}
 		}
@@ -108,8 +111,12 @@ func Due(s *State, now Now) bool {
 			return true
 		}
 		for _, id := range s.index.live[name] {
-			l := s.Leases[id]
-			if l.State == LeaseWaiting && l.WaitUntil.Passed(now) || l.ClaimBy.Passed(now) || l.State != LeaseWaiting && l.Expires.Passed(now) {
+			if l := s.Leases[id]; l.ClaimBy.Passed(now) || l.Expires.Passed(now) {
+				return true
+			}
+		}
+		for _, id := range s.index.waiting[name] {
+			if s.Leases[id].WaitUntil.Passed(now) {
 				return true
 			}
 		}

@@ -133,7 +133,7 @@ func (t *tx) work(name SlotName) *Work {
 	}
 	v := Work{Seen: map[TabID]DocumentID{}}
 	if old := t.s.Work[name]; old != nil {
-		v = Work{Lane: slices.Clone(old.Lane), Seen: maps.Clone(old.Seen), LastTab: old.LastTab}
+		v = Work{Lane: slices.Clone(old.Lane), Seen: maps.Clone(old.Seen), LastTab: old.LastTab, Recent: slices.Clone(old.Recent)}
 	}
 	return t.setWork(name, v)
 }
@@ -181,7 +181,7 @@ func (t *tx) openActions(slot SlotName) []ActionID {
 	return out
 }
 
-// liveLeases lists the slot's leases that have not ended, in order of arrival.
+// liveLeases lists the slot's leases that have or keep it, in order of arrival.
 func (t *tx) liveLeases(slot SlotName) []LeaseID {
 	var out []LeaseID
 	for _, id := range t.s.index.live[slot] {
@@ -190,9 +190,19 @@ func (t *tx) liveLeases(slot SlotName) []LeaseID {
 		}
 	}
 	for _, l := range t.res.Delta.Leases {
-		if _, old := t.s.Leases[l.ID]; !old && l.Slot == slot && l.State != LeaseEnded {
+		old := t.s.Leases[l.ID]
+		if (old == nil || old.State == LeaseWaiting) && l.Slot == slot && l.State != LeaseEnded && l.State != LeaseWaiting {
 			out = append(out, l.ID)
 		}
+	}
+	return out
+}
+
+// waiters lists the slot's leases that wait, in the order of the queue.
+func (t *tx) waiters(slot SlotName) []LeaseID {
+	var out []LeaseID
+	for l := range t.queue(slot) {
+		out = append(out, l.ID)
 	}
 	return out
 }
@@ -206,6 +216,9 @@ func (t *tx) touch(name SlotName) {
 		t.order = append(t.order, name)
 	}
 }
+
+// again asks for it although the step may have looked at it already.
+func (t *tx) again(name SlotName) { t.order = append(t.order, name) }
 
 // log adds a journal entry.
 func (t *tx) log(kind string, slot *Slot, lease LeaseID, action ActionID, reason string) {

@@ -61,7 +61,7 @@ func copyState(s *core.State) *core.State {
 	}
 	out := core.NewState()
 	out.Apply(&d)
-	out.Seq = s.Seq
+	out.Seq, out.Capacity, out.MemoryMB = s.Seq, s.Capacity, s.MemoryMB
 	return out
 }
 
@@ -128,7 +128,8 @@ const (
 func prepared(t *testing.T) *world {
 	w := newWorld(t)
 	w.must(core.CreateSlot{Name: "shop", By: "human:test"})
-	w.must(core.Bind{Spec: core.BindingSpec{Name: "admin", Slot: "shop"}, By: "human:test"})
+	w.must(core.Bind{Spec: core.BindingSpec{Name: "admin", Slot: "shop", Account: "none"}, By: "human:test"})
+	w.must(core.Bind{Spec: core.BindingSpec{Name: "signed", Slot: "shop", Account: "ada@shop.example"}, By: "human:test"})
 	w.must(core.Delegate{ID: "d1", Hash: "token-a", Binding: "admin", Agent: "agent-a", By: "human:test"})
 	w.must(core.Delegate{ID: "d2", Hash: "token-b", Binding: "admin", Agent: "agent-b", By: "human:test"})
 	w.launch()

@@ -139,7 +139,7 @@ func newRig(t *testing.T) *rig {
 	r.e, r.st = open(t, r.path)
 	t.Cleanup(func() { r.e.Close(); r.st.Close() })
 	r.must(core.CreateSlot{Name: "shop", By: "human:test"})
-	r.must(core.Bind{Spec: core.BindingSpec{Name: "admin", Slot: "shop"}, By: "human:test"})
+	r.must(core.Bind{Spec: core.BindingSpec{Name: "admin", Slot: "shop", Account: "none"}, By: "human:test"})
 	r.must(core.Delegate{ID: "d", Hash: "token", Binding: "admin", Agent: "agent-a", By: "human:test"})
 	r.must(core.StartSlot{Slot: "shop", By: "human:test"})
 	r.until(func(s *core.State) bool { l := s.Slots["shop"].Launch; return l != nil && l.State == "running" })
