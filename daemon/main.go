@@ -36,7 +36,7 @@ import (
 	"sessiondock.dev/sessiondock/store"
 )
 
-const usage = `usage: sessiondockd [--browser PATH] [--debug pipe|port] [--verbose]
+const usage = `usage: sessiondockd [--browser PATH] [--max-browsers N] [--max-memory MB] [--debug pipe|port] [--verbose]
 
 The SessionDock daemon. It serves api.sock (agents), control.sock (people) and
 host.sock (native messaging hosts) under $XDG_RUNTIME_DIR/sessiondock, from systemd
@@ -49,9 +49,11 @@ if that passes them and by itself otherwise. People use it by "sessiondock".
 const memoryTarget = 256 << 20
 
 type options struct {
-	browser string
-	debug   string
-	verbose bool
+	browser  string
+	debug    string
+	verbose  bool
+	browsers int
+	memoryMB int64
 }
 
 func main() {
@@ -62,12 +64,14 @@ func main() {
 	f := flag.NewFlagSet("sessiondockd", flag.ContinueOnError)
 	f.StringVar(&o.browser, "browser", "", "the Chromium to start (default: the first one found in PATH)")
 	f.StringVar(&o.debug, "debug", "", "start browsers with a debugging pipe or port, which is a way round the fence: demonstrations, tests and benchmarks only")
+	f.IntVar(&o.browsers, "max-browsers", 0, "how many browsers may run at a time; who needs another waits, and an idle one is stopped to make room (0: no bound)")
+	f.Int64Var(&o.memoryMB, "max-memory", 0, "how much memory, in MB, running browsers may use before another waits (0: no bound)")
 	f.BoolVar(&o.verbose, "verbose", false, "log more")
 	f.Usage = func() { fmt.Fprint(f.Output(), usage); f.PrintDefaults() }
 	switch err := f.Parse(os.Args[1:]); {
 	case errors.Is(err, flag.ErrHelp):
 		return
-	case err != nil || f.NArg() > 0 || o.debug != "" && o.debug != "pipe" && o.debug != "port":
+	case err != nil || f.NArg() > 0 || o.debug != "" && o.debug != "pipe" && o.debug != "port", o.browsers < 0, o.memoryMB < 0:
 		fmt.Fprintln(os.Stderr, "error: unknown option or argument\nhint: sessiondockd --help")
 		os.Exit(core.CodeInvalid.Info().Exit)
 	}
@@ -126,7 +130,7 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
-	eng, err := engine.New(db, sup, clock, log, o.debug)
+	eng, err := engine.New(db, sup, clock, log, engine.Options{Debug: o.debug, Capacity: core.Capacity{Browsers: o.browsers, MemoryMB: o.memoryMB}})
 	if err != nil {
 		return err
 	}

@@ -21,24 +21,31 @@ func (d *door) agentRoutes(mux *http.ServeMux) {
 	route(mux, "POST /v1/leases/{lease}/renew", d.renew)
 	route(mux, "POST /v1/leases/{lease}/release", d.release)
 	route(mux, "POST /v1/leases/{lease}/resume", d.resume)
+	route(mux, "POST /v1/leases/{lease}/ask", d.ask)
+	route(mux, "POST /v1/leases/{lease}/retain", d.retain)
+	route(mux, "POST /v1/leases/{lease}/retain/{retention}/acknowledge", d.acknowledge)
+	route(mux, "GET /v1/queue", d.queue)
 	route(mux, "POST /v1/leases/{lease}/actions", d.act)
 	route(mux, "GET /v1/leases/{lease}/actions/{id}", d.lookUp)
 }
 
 func (d *door) reply(l *core.Lease, capability string) wire.LeaseReply {
-	var now core.Now
-	var epoch core.Epoch
-	d.Engine.View(func(s *core.State, n core.Now) {
-		now, epoch = n, l.Epoch
+	var out wire.LeaseReply
+	d.Engine.View(func(s *core.State, now core.Now) {
 		if v := s.Leases[l.ID]; v != nil {
-			l, epoch = v, v.Epoch
+			l = v
+		}
+		out = wire.LeaseReply{
+			Lease: l.ID, Slot: l.Slot, Binding: l.Binding, Agent: l.Agent, Task: l.Task, State: l.State, Epoch: l.Epoch,
+			Capability: capability, ExpiresInMs: l.Expires.LeftMs(now), MaxLifetimeMs: l.MaxUntil.LeftMs(now),
+			UploadDir: d.uploadDir(l), Why: l.Why, Keys: l.Keys, Place: core.PlaceOf(s, now, l.ID),
+			Spent: s.SpentBy(l.ID), Ask: l.Ask, Retention: l.Retention,
+		}
+		if b := s.Bindings[l.Binding]; b != nil {
+			out.Budget = b.Budget
 		}
 	})
-	return wire.LeaseReply{
-		Lease: l.ID, Slot: l.Slot, Binding: l.Binding, Agent: l.Agent, Task: l.Task, State: l.State, Epoch: epoch,
-		Capability: capability, ExpiresInMs: l.Expires.LeftMs(now), MaxLifetimeMs: l.MaxUntil.LeftMs(now),
-		UploadDir: d.uploadDir(l), Why: l.Why,
-	}
+	return out
 }
 
 func (d *door) acquire(r *http.Request) (any, *core.Error) {
@@ -46,14 +53,16 @@ func (d *door) acquire(r *http.Request) (any, *core.Error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(q.Keys) > 0 {
-		return nil, core.Refuse(core.CodeInvalid, "a lease cannot ask for keys of its own yet", "declare them with the binding: sessiondock bind NAME --key KEY")
-	}
 	capability, hash := engine.NewSecret()
 	in := core.Acquire{
 		Lease: core.LeaseID(engine.NewID()), Token: bearer(r), CapHash: hash, RequestID: q.RequestID,
 		Binding: q.Binding, Agent: q.Agent, Task: q.Task, ForMs: q.ForMs, WaitMs: q.WaitMs,
-		Person: d.person && r.Header.Get("Authorization") == "", By: d.by(""),
+		Keys: q.Keys, Person: d.person && r.Header.Get("Authorization") == "", By: d.by(""),
+	}
+	if in.Person {
+		in.Priority = q.Priority
+	} else if q.Priority != 0 {
+		return nil, core.Refuse(core.CodeDenied, "an agent's priority is its delegation's", "leave priority out; a person sets it: sessiondock delegate --priority N")
 	}
 	res := d.Engine.Submit(r.Context(), in)
 	if res.Refusal != nil {
@@ -75,21 +84,25 @@ func (d *door) acquire(r *http.Request) (any, *core.Error) {
 
 // await waits for a lease's grant and then for its browser.
 func (d *door) await(ctx context.Context, l *core.Lease, wait time.Duration) *core.Error {
-	see := func(s *core.State) core.LeaseState { return s.Leases[l.ID].State }
-	if !d.Engine.Wait(ctx, l.Slot, wait+time.Second, func(s *core.State, _ core.Now) bool { return see(s) != core.LeaseWaiting }) {
+	var why *core.Error // what it waited for last
+	granted := d.Engine.Wait(ctx, l.Slot, wait+time.Second, func(s *core.State, now core.Now) bool {
+		if s.Leases[l.ID].State != core.LeaseWaiting {
+			return true
+		}
+		why = core.WhyWaiting(s, now, l.ID)
+		return false
+	})
+	if !granted {
 		d.Engine.Enqueue(core.CancelWait{Lease: l.ID, Why: "its wait ended"})
 	}
 	ready := d.Engine.Wait(ctx, l.Slot, launchWait, func(s *core.State, _ core.Now) bool {
 		v := s.Leases[l.ID]
 		holds := v.State == core.LeaseGranted || v.State == core.LeaseActive
-		return v.State != core.LeaseWaiting && (!holds || s.Links[l.Slot].Granted == v.Epoch)
+		unneeded := !v.Start && !s.Slots[l.Slot].Launch.Live() // its browser is started when something is asked of it
+		return v.State != core.LeaseWaiting && (!holds || unneeded || s.Links[l.Slot].Granted == v.Epoch)
 	})
 	var v *core.Lease
-	var why *core.Error
-	d.Engine.View(func(s *core.State, now core.Now) {
-		v = s.Leases[l.ID]
-		why = core.WhyNot(s, now, l.Slot, l.Agent)
-	})
+	d.Engine.View(func(s *core.State, _ core.Now) { v = s.Leases[l.ID] })
 	switch {
 	case v.State == core.LeaseEnded && why != nil:
 		return why
@@ -191,6 +204,48 @@ func (d *door) resume(r *http.Request) (any, *core.Error) {
 	}
 }
 
+func (d *door) ask(r *http.Request) (any, *core.Error) {
+	q, _, err := body[wire.AskRequest](r)
+	if err != nil {
+		return nil, err
+	}
+	return d.leaseVerb(r, core.AskPerson{Lease: leaseID(r), Cap: bearer(r), Reason: q.Reason})
+}
+
+func (d *door) retain(r *http.Request) (any, *core.Error) {
+	q, _, err := body[wire.RetainRequest](r)
+	if err != nil {
+		return nil, err
+	}
+	return d.leaseVerb(r, core.Retain{
+		Lease: leaseID(r), Cap: bearer(r), ID: core.RetentionID(engine.NewID()), ForMs: q.ForMs, Reason: q.Reason,
+	})
+}
+
+func (d *door) acknowledge(r *http.Request) (any, *core.Error) {
+	if _, _, err := body[struct{}](r); err != nil {
+		return nil, err
+	}
+	return d.leaseVerb(r, core.Acknowledge{Lease: leaseID(r), Cap: bearer(r), ID: core.RetentionID(r.PathValue("retention"))})
+}
+
+// queue tells where the requests of one delegation stand, to whoever has its token.
+func (d *door) queue(r *http.Request) (any, *core.Error) {
+	out := []wire.QueueRow{}
+	known := false
+	d.Engine.View(func(s *core.State, now core.Now) {
+		var waiting []*core.Lease
+		waiting, known = s.WaitingOf(bearer(r))
+		for _, l := range waiting {
+			out = append(out, wire.QueueRow{RequestID: l.RequestID, Place: *core.PlaceOf(s, now, l.ID)})
+		}
+	})
+	if !known {
+		return nil, core.Refuse(core.CodeUnauthenticated, "no valid delegation came with the request", "send it as Authorization: Bearer TOKEN")
+	}
+	return out, nil
+}
+
 func (d *door) act(r *http.Request) (any, *core.Error) {
 	q, raw, err := body[wire.ActRequest](r)
 	if err != nil {
@@ -215,7 +270,7 @@ func (d *door) act(r *http.Request) (any, *core.Error) {
 	in := core.Act{
 		Action: core.ActionID(engine.NewID()), Lease: leaseID(r), Cap: bearer(r), ID: q.ID, Epoch: *q.Epoch,
 		Verb: q.Verb, Class: core.Read, Summary: summary(q.Act), BodyHash: d.bodyHash(raw),
-		NeedsDoc: info.Doc, Beside: q.Verb == "dialog", URL: q.URL, DeadlineMs: q.DeadlineMs,
+		NeedsDoc: info.Doc, Beside: q.Verb == "dialog", URL: q.URL, DeadlineMs: q.DeadlineMs, Bytes: int64(len(raw)),
 	}
 	if info.Write && !(q.Verb == "tabs" && (q.Op == "" || q.Op == "list")) {
 		in.Class = core.Write
@@ -229,7 +284,7 @@ func (d *door) act(r *http.Request) (any, *core.Error) {
 			payload.UploadDir = d.uploadDir(l)
 		}
 	})
-	res := d.Engine.Act(r.Context(), in, payload)
+	res := d.whenReady(r.Context(), in, payload)
 	if res.Refusal != nil {
 		return nil, res.Refusal
 	}
@@ -238,6 +293,27 @@ func (d *door) act(r *http.Request) (any, *core.Error) {
 	}
 	const grace = 250 * time.Millisecond // for the host to say that its deadline came
 	return d.record(d.Engine.Settled(r.Context(), res.Action, time.Duration(q.DeadlineMs)*time.Millisecond+grace)), nil
+}
+
+// whenReady asks for an action, and as long as the action may live waits for a browser
+// that comes up: a grant can be older than the browser that it is for.
+func (d *door) whenReady(ctx context.Context, in core.Act, payload wire.Asked) core.Result {
+	until := time.Now().Add(time.Duration(in.DeadlineMs) * time.Millisecond)
+	for {
+		res := d.Engine.Act(ctx, in, payload)
+		left := time.Until(until)
+		if res.Refusal == nil || res.Refusal.Code != core.CodeBusy || res.Refusal.Detail["not_dispatched"] != true || left <= 0 {
+			return res
+		}
+		ready := d.Engine.Wait(ctx, res.Refusal.Detail["slot"].(core.SlotName), left, func(s *core.State, _ core.Now) bool {
+			l := s.Leases[in.Lease]
+			return l.Epoch != in.Epoch || l.State != core.LeaseActive || s.Links[l.Slot].Granted == in.Epoch
+		})
+		if !ready {
+			return res
+		}
+		in.DeadlineMs = max(1, time.Until(until).Milliseconds())
+	}
 }
 
 // record is an action as its own lease may see it: with what it saw, as long as its

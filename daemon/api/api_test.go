@@ -28,7 +28,7 @@ func newDoors(t *testing.T) *doors {
 	s := &Server{Engine: eng, Log: enginetest.Log(), BodyKey: make([]byte, 32), DataDir: t.TempDir(), Health: Health{OK: true}}
 	d := &doors{t: t, s: s, agents: s.Agents(), people: s.People()}
 	d.ok(d.people, "POST", "/v1/slots", "", `{"slot":"shop"}`)
-	d.ok(d.people, "POST", "/v1/bindings", "", `{"name":"admin","slot":"shop","origins":["https://shop.example"]}`)
+	d.ok(d.people, "POST", "/v1/bindings", "", `{"name":"admin","slot":"shop","account":"none","origins":["https://shop.example"]}`)
 	d.ok(d.people, "POST", "/v1/slots", "", `{"slot":"desk"}`)
 	d.ok(d.people, "POST", "/v1/bindings", "", `{"name":"desk-b","slot":"desk"}`)
 	return d
@@ -130,7 +130,8 @@ func TestAcquireIsForTheDelegatedBindingOnly(t *testing.T) { // I9
 		`{"request_id":"r","binding":"admin","for_ms":1e30}`:                  core.CodeInvalid,
 		`{"request_id":"r","binding":"admin","for_ms":86400000}`:              core.CodeLimit, // above the binding's maximum
 		`{"request_id":"r","binding":"admin","wait_ms":-1}`:                   core.CodeInvalid,
-		`{"request_id":"r","binding":"admin","keys":["k"]}`:                   core.CodeInvalid,
+		`{"request_id":"r","binding":"admin","keys":["a b"]}`:                 core.CodeInvalid,
+		`{"request_id":"r","binding":"admin","priority":5}`:                   core.CodeDenied,
 		`{"request_id":"` + strings.Repeat("r", 200) + `","binding":"admin"}`: core.CodeInvalid,
 	} {
 		d.refused(want, d.agents, "POST", "/v1/leases", token, body)

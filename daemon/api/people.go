@@ -33,6 +33,11 @@ func (d *door) personRoutes(mux *http.ServeMux) {
 	route(mux, "GET /v1/bindings/{binding}", d.binding)
 	route(mux, "DELETE /v1/bindings/{binding}", d.removeBinding)
 	route(mux, "POST /v1/bindings/{binding}/delegate", d.delegate)
+	route(mux, "POST /v1/bindings/{binding}/confirm", d.confirm)
+	route(mux, "GET /v1/delegations", d.delegations)
+	route(mux, "POST /v1/delegations/{delegation}/revoke", d.revokeDelegation)
+	route(mux, "POST /v1/leases/{lease}/answer", d.answerAsk)
+	route(mux, "POST /v1/leases/{lease}/retain/{retention}/decide", d.decide)
 	route(mux, "GET /v1/leases", d.leases)
 	route(mux, "POST /v1/leases/{lease}/revoke", d.revoke)
 	route(mux, "GET /v1/actions/{action}", d.action)
@@ -331,7 +336,7 @@ func (d *door) delegate(r *http.Request) (any, *core.Error) {
 	token, hash := engine.NewSecret()
 	in := core.Delegate{
 		ID: core.DelegationID(engine.NewID()), Hash: hash, Binding: core.BindingName(r.PathValue("binding")),
-		Agent: q.To, ForMs: q.ForMs, By: d.by(""),
+		Agent: q.To, ForMs: q.ForMs, Priority: q.Priority, By: d.by(""),
 	}
 	if res := d.Engine.Submit(r.Context(), in); res.Refusal != nil {
 		return nil, res.Refusal
@@ -339,6 +344,92 @@ func (d *door) delegate(r *http.Request) (any, *core.Error) {
 	out := wire.DelegateReply{Delegation: in.ID, Binding: in.Binding, Agent: in.Agent, Token: token}
 	d.Engine.View(func(s *core.State, now core.Now) { out.ExpiresInMs = s.Delegations[in.ID].Expires.LeftMs(now) })
 	return out, nil
+}
+
+func (d *door) delegations(*http.Request) (any, *core.Error) {
+	out := []wire.DelegationRow{}
+	d.Engine.View(func(s *core.State, now core.Now) {
+		for _, v := range s.Delegations {
+			out = append(out, delegationRow(v, now))
+		}
+	})
+	slices.SortFunc(out, func(a, b wire.DelegationRow) int { return compare(a.Delegation, b.Delegation) })
+	return out, nil
+}
+
+func delegationRow(v *core.Delegation, now core.Now) wire.DelegationRow {
+	return wire.DelegationRow{
+		Delegation: v.ID, Binding: v.Binding, Agent: v.Agent, Priority: v.Priority, By: v.By,
+		ExpiresInMs: v.Expires.LeftMs(now), Revoked: v.Revoked,
+	}
+}
+
+func (d *door) revokeDelegation(r *http.Request) (any, *core.Error) {
+	if _, _, err := body[struct{}](r); err != nil {
+		return nil, err
+	}
+	id := core.DelegationID(r.PathValue("delegation"))
+	if res := d.Engine.Submit(r.Context(), core.RevokeDelegation{ID: id, By: d.by("")}); res.Refusal != nil {
+		return nil, res.Refusal
+	}
+	var out wire.DelegationRow
+	d.Engine.View(func(s *core.State, now core.Now) { out = delegationRow(s.Delegations[id], now) })
+	return out, nil
+}
+
+func (d *door) confirm(r *http.Request) (any, *core.Error) {
+	q, _, err := body[wire.ConfirmRequest](r)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.checkPerson(q.By, q.IfEpoch); err != nil {
+		return nil, err
+	}
+	name := core.BindingName(r.PathValue("binding"))
+	if res := d.Engine.Submit(r.Context(), core.Confirm{Binding: name, Note: q.Note, IfEpoch: q.IfEpoch, By: d.by(q.By)}); res.Refusal != nil {
+		return nil, res.Refusal
+	}
+	return d.findBinding(name)
+}
+
+// checkPerson checks what every person's request may name.
+func (d *door) checkPerson(by string, ifEpoch *core.Epoch) *core.Error {
+	if by != "" {
+		if err := core.CheckName("surface", by); err != nil {
+			return err
+		}
+	}
+	return checkEpoch(ifEpoch)
+}
+
+// yesOrNo reads a person's answer, which must say one of the two.
+func (d *door) yesOrNo(r *http.Request) (wire.AnswerRequest, *core.Error) {
+	q, _, err := body[wire.AnswerRequest](r)
+	switch {
+	case err != nil:
+		return q, err
+	case q.Approve == nil:
+		return q, core.Refuse(core.CodeInvalid, "approve is missing", "true or false")
+	}
+	return q, d.checkPerson(q.By, q.IfEpoch)
+}
+
+func (d *door) answerAsk(r *http.Request) (any, *core.Error) {
+	q, err := d.yesOrNo(r)
+	if err != nil {
+		return nil, err
+	}
+	return d.leaseVerb(r, core.AnswerAsk{Lease: leaseID(r), Granted: *q.Approve, Note: q.Note, IfEpoch: q.IfEpoch, By: d.by(q.By)})
+}
+
+func (d *door) decide(r *http.Request) (any, *core.Error) {
+	q, err := d.yesOrNo(r)
+	if err != nil {
+		return nil, err
+	}
+	return d.leaseVerb(r, core.DecideRetention{
+		Lease: leaseID(r), ID: core.RetentionID(r.PathValue("retention")), Approved: *q.Approve, Note: q.Note, IfEpoch: q.IfEpoch, By: d.by(q.By),
+	})
 }
 
 func (d *door) leases(*http.Request) (any, *core.Error) {
@@ -357,10 +448,8 @@ func (d *door) revoke(r *http.Request) (any, *core.Error) {
 	if err != nil {
 		return nil, err
 	}
-	if q.By != "" {
-		if err := core.CheckName("surface", q.By); err != nil {
-			return nil, err
-		}
+	if err := d.checkPerson(q.By, q.IfEpoch); err != nil {
+		return nil, err
 	}
 	return d.leaseVerb(r, core.Revoke{Lease: leaseID(r), Note: q.Note, IfEpoch: q.IfEpoch, By: d.by(q.By)})
 }

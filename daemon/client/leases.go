@@ -98,6 +98,44 @@ func (c *Client) Revoke(ctx context.Context, lease core.LeaseID, r wire.ChangeRe
 	})
 }
 
+// Ask asks a person for something.
+func (c *Client) Ask(ctx context.Context, lease core.LeaseID, capability Secret, reason string) (*wire.LeaseReply, error) {
+	return post[wire.LeaseReply](ctx, c, call{
+		path: leasePath(lease, "/ask"), secret: capability, body: wire.AskRequest{Reason: reason}, lookUp: leaseHint(lease),
+	})
+}
+
+// Answer is a person's answer to that (control.sock).
+func (c *Client) Answer(ctx context.Context, lease core.LeaseID, r wire.AnswerRequest) (*wire.LeaseReply, error) {
+	return post[wire.LeaseReply](ctx, c, call{path: leasePath(lease, "/answer"), body: r, lookUp: leaseHint(lease)})
+}
+
+func retainPath(lease core.LeaseID, id core.RetentionID, verb string) string {
+	return leasePath(lease, "/retain/"+seg(string(id))+"/"+verb)
+}
+
+// Retain asks for a longer maximum lifetime.
+func (c *Client) Retain(ctx context.Context, lease core.LeaseID, capability Secret, r wire.RetainRequest) (*wire.LeaseReply, error) {
+	return post[wire.LeaseReply](ctx, c, call{path: leasePath(lease, "/retain"), secret: capability, body: r, lookUp: leaseHint(lease)})
+}
+
+// Decide approves or refuses that, by a person (control.sock).
+func (c *Client) Decide(ctx context.Context, lease core.LeaseID, id core.RetentionID, r wire.AnswerRequest) (*wire.LeaseReply, error) {
+	return post[wire.LeaseReply](ctx, c, call{path: retainPath(lease, id, "decide"), body: r, lookUp: leaseHint(lease)})
+}
+
+// Acknowledge takes up what a person approved.
+func (c *Client) Acknowledge(ctx context.Context, lease core.LeaseID, capability Secret, id core.RetentionID) (*wire.LeaseReply, error) {
+	return post[wire.LeaseReply](ctx, c, call{
+		path: retainPath(lease, id, "acknowledge"), secret: capability, body: struct{}{}, lookUp: leaseHint(lease),
+	})
+}
+
+// Queue tells where the requests of a delegation stand that wait.
+func (c *Client) Queue(ctx context.Context, delegation Secret) ([]wire.QueueRow, error) {
+	return list[wire.QueueRow](ctx, c, call{path: "/v1/queue", secret: delegation})
+}
+
 // Leases lists every lease that has not ended (control.sock).
 func (c *Client) Leases(ctx context.Context) ([]wire.LeaseReply, error) {
 	return list[wire.LeaseReply](ctx, c, call{path: "/v1/leases"})

@@ -119,3 +119,18 @@ func (c *Client) Resolve(ctx context.Context, action core.ActionID, r wire.Resol
 func (c *Client) Quarantined(ctx context.Context) ([]core.Status, error) {
 	return list[core.Status](ctx, c, call{path: "/v1/quarantine"})
 }
+
+// Confirm attests that a slot is signed in as the binding says.
+func (c *Client) Confirm(ctx context.Context, b core.BindingName, r wire.ConfirmRequest) (*core.Binding, error) {
+	return post[core.Binding](ctx, c, call{path: bindingPath(b, "/confirm"), body: r})
+}
+
+// Delegations lists the delegations, without their tokens.
+func (c *Client) Delegations(ctx context.Context) ([]wire.DelegationRow, error) {
+	return list[wire.DelegationRow](ctx, c, call{path: "/v1/delegations"})
+}
+
+// RevokeDelegation takes a delegation back.
+func (c *Client) RevokeDelegation(ctx context.Context, id core.DelegationID) (*wire.DelegationRow, error) {
+	return post[wire.DelegationRow](ctx, c, call{path: "/v1/delegations/" + seg(string(id)) + "/revoke", body: struct{}{}})
+}

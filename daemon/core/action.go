@@ -80,9 +80,9 @@ func (t *tx) admit(s *Slot, l *Lease, in Act) *Error {
 			return refuseBlocked(s, []block{{CodeCapacity, text, text, true}})
 		}
 		t.startLaunch(t.slot(s.Name), "lease")
-		return Refuse(CodeBusy, "the slot's browser is being started for this lease", "ask again shortly").With("not_dispatched", true)
+		return Refuse(CodeBusy, "the slot's browser is being started for this lease", "ask again shortly").With("slot", s.Name).With("not_dispatched", true)
 	case t.link(s.Name).Granted != s.Epoch:
-		return Refuse(CodeBusy, "the slot's browser is not ready for this epoch yet", "ask again shortly").With("not_dispatched", true)
+		return Refuse(CodeBusy, "the slot's browser is not ready for this epoch yet", "ask again shortly").With("slot", s.Name).With("not_dispatched", true)
 	case len(t.work(s.Name).Lane) >= MaxLane && !in.Beside:
 		return Refuse(CodeLimit, fmt.Sprintf("%d actions of this lease wait already", MaxLane), "wait for their answers")
 	case in.Verb == "navigate":

@@ -427,23 +427,6 @@ func (t *tx) stopPage(in StopPage) *Error {
 	return nil
 }
 
-// WhyNot says why a slot cannot be granted to an agent now, or nil.
-func WhyNot(s *State, now Now, slot SlotName, agent AgentName) *Error {
-	t := &tx{s: s, now: now}
-	v := t.seeSlot(slot)
-	if v == nil {
-		return noSlot(slot)
-	}
-	bs := t.blocks(v, agent)
-	if text := t.full(v); text != "" {
-		bs = append(bs, block{CodeCapacity, text, text, true})
-	}
-	if len(bs) > 0 {
-		return refuseBlocked(v, bs)
-	}
-	return nil
-}
-
 // WhyWaiting says why a lease still waits, or nil.
 func WhyWaiting(s *State, now Now, id LeaseID) *Error {
 	t := &tx{s: s, now: now}

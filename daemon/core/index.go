@@ -135,6 +135,24 @@ func (s *State) delegationsOf(b BindingName) []DelegationID {
 	return out
 }
 
+// WaitingOf returns the requests that wait of the delegation with this token (its
+// SHA-256), in order of arrival, and whether there is such a delegation.
+func (s *State) WaitingOf(token string) ([]*Lease, bool) {
+	d := s.Delegations[s.index.tokens[token]]
+	if token == "" || d == nil || d.Revoked {
+		return nil, false
+	}
+	var out []*Lease
+	if b := s.Bindings[d.Binding]; b != nil {
+		for _, id := range s.index.waiting[b.Slot] {
+			if l := s.Leases[id]; l.Delegation == d.ID {
+				out = append(out, l)
+			}
+		}
+	}
+	return out, true
+}
+
 // slotNames returns the slots' names, sorted.
 func (s *State) slotNames() []SlotName {
 	names := make([]SlotName, 0, len(s.Slots))

@@ -271,13 +271,13 @@ func (e *Engine) start(eff core.StartLaunch) {
 		display = s.Slots[eff.Slot].Display
 		pages = startPages(s, s.Slots[eff.Slot])
 	})
-	res := e.Submit(e.ctx, core.LaunchStarting{Slot: eff.Slot, Generation: eff.Generation, Launch: id, SecretHash: hash, Debug: e.debug})
+	res := e.Submit(e.ctx, core.LaunchStarting{Slot: eff.Slot, Generation: eff.Generation, Launch: id, SecretHash: hash, Debug: e.opts.Debug})
 	if res.Refusal != nil {
 		return // another start was first
 	}
 	launch := core.Launch{ID: id, Generation: eff.Generation, SecretHash: hash}
 	started, err := e.sup.Start(e.ctx, supervise.Spec{
-		Slot: eff.Slot, Launch: id, Generation: eff.Generation, Secret: plain, Display: display, StartURLs: pages, Debug: e.debug,
+		Slot: eff.Slot, Launch: id, Generation: eff.Generation, Secret: plain, Display: display, StartURLs: pages, Debug: e.opts.Debug,
 	})
 	if err != nil {
 		e.log.Error("browser did not start", "slot", eff.Slot, "err", err)

@@ -44,6 +44,9 @@ const (
 	maxInbox  = 4096
 	maxBatch  = 256
 	tickEvery = 100 * time.Millisecond
+	// measureEvery is how often the memory of browsers is looked at: reading it costs
+	// milliseconds a browser, and it changes slowly.
+	measureEvery = 5 * time.Second
 	// gather is how long a change that nobody waits for may stay in memory, so that it
 	// shares the next one's commit: an agent's next action follows its last within
 	// that time, and would otherwise wait behind the disk for the outcome of that one.
@@ -57,7 +60,7 @@ type Engine struct {
 	sup   supervise.Supervisor
 	clock Clock
 	log   *slog.Logger
-	debug string // debugging switches of launches, for demonstrations and tests
+	opts  Options
 
 	inbox chan request
 	reg   register
@@ -81,6 +84,12 @@ type Engine struct {
 	cancel  context.CancelFunc
 }
 
+// Options are of one daemon.
+type Options struct {
+	Debug    string // debugging switches of launches, for demonstrations and tests
+	Capacity core.Capacity
+}
+
 type request struct {
 	in    core.Input
 	reply chan core.Result // buffered; nil if nobody waits
@@ -88,10 +97,10 @@ type request struct {
 
 // New loads the state and makes it that of a restarted daemon: every epoch raised,
 // every lease suspended, what was open unknown.
-func New(store Store, sup supervise.Supervisor, clock Clock, log *slog.Logger, debug string) (*Engine, error) {
+func New(store Store, sup supervise.Supervisor, clock Clock, log *slog.Logger, opts Options) (*Engine, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	e := &Engine{
-		store: store, sup: sup, clock: clock, log: log, debug: debug,
+		store: store, sup: sup, clock: clock, log: log, opts: opts,
 		inbox: make(chan request, maxInbox), reg: register{slots: map[core.SlotName]*entry{}},
 		watch: map[core.SlotName]chan struct{}{}, links: map[core.SlotName]Link{},
 		payloads: newPayloads(), waiting: waiting{by: map[core.ActionID][]chan *core.Action{}},
@@ -114,9 +123,11 @@ func New(store Store, sup supervise.Supervisor, clock Clock, log *slog.Logger, d
 			e.adopt(s.Name, *s.Launch)
 		}
 	}
-	e.group.Add(2)
-	go e.loop()
-	go e.tick()
+	e.group.Go(e.loop)
+	e.group.Go(e.tick)
+	if opts.Capacity.MemoryMB > 0 {
+		e.group.Go(e.measure)
+	}
 	for _, eff := range res.Effects {
 		e.carry(eff) // a stop that the former daemon did not finish
 	}
@@ -128,8 +139,9 @@ func (e *Engine) load() error {
 	if err != nil {
 		return err
 	}
+	s.Capacity = e.opts.Capacity
 	if e.state != nil {
-		s.Links = e.state.Links // of this life, not of the database
+		s.Links, s.MemoryMB = e.state.Links, e.state.MemoryMB // of this life, not of the database
 	}
 	e.state = s
 	return nil
@@ -181,7 +193,6 @@ func (e *Engine) Enqueue(in core.Input) {
 }
 
 func (e *Engine) loop() {
-	defer e.group.Done()
 	defer close(e.stopped)
 	for {
 		select {
@@ -385,8 +396,34 @@ func (e *Engine) putOffFor(d time.Duration) {
 // own inbox.
 func (e *Engine) later(in core.Input) { e.group.Go(func() { e.Enqueue(in) }) }
 
+// measure tells the core what running browsers use of the memory, where that is
+// bounded.
+func (e *Engine) measure() {
+	ticker := time.NewTicker(measureEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-e.ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		running := map[core.SlotName]core.Launch{}
+		e.View(func(s *core.State, _ core.Now) {
+			for name, v := range s.Slots {
+				if v.Launch != nil && v.Launch.State == "running" {
+					running[name] = *v.Launch
+				}
+			}
+		})
+		used := map[core.SlotName]int64{}
+		for name, l := range running {
+			used[name] = e.sup.MemoryMB(l)
+		}
+		e.Submit(e.ctx, core.Measured{MemoryMB: used})
+	}
+}
+
 func (e *Engine) tick() {
-	defer e.group.Done()
 	ticker := time.NewTicker(tickEvery)
 	defer ticker.Stop()
 	for {

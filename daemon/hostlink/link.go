@@ -308,7 +308,7 @@ func (l *link) granted(_ context.Context, m *wire.Granted) *core.Error {
 func (l *link) actionDone(_ context.Context, m *wire.ActionDone) *core.Error {
 	l.s.Engine.Done(core.Done{
 		Slot: l.slot, Nonce: l.nonce, Action: m.Action, Epoch: m.Epoch, State: m.State,
-		Error: m.Error, Steps: m.Steps, Observed: m.Observed, URL: cleanURL(m.URL),
+		Error: m.Error, Steps: m.Steps, Observed: m.Observed, URL: cleanURL(m.URL), Bytes: int64(len(m.Result)),
 	}, m.Result)
 	return nil
 }

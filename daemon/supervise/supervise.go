@@ -61,6 +61,8 @@ type Supervisor interface {
 	// Owns says whether a process belongs to the launch, by descent from its
 	// keeper (and, with systemd, by control group). The reason names what failed.
 	Owns(l core.Launch, pid int) *core.Error
+	// MemoryMB is what the launch uses of the machine's memory; 0 is not known.
+	MemoryMB(l core.Launch) int64
 	// Name is "direct" or "systemd".
 	Name() string
 }

@@ -9,11 +9,12 @@ import "sessiondock.dev/sessiondock/daemon/core"
 type AcquireRequest struct {
 	RequestID string           `json:"request_id"` // the same one returns the same lease
 	Binding   core.BindingName `json:"binding"`
-	ForMs     int64            `json:"for_ms"`  // 0: ten minutes
-	WaitMs    int64            `json:"wait_ms"` // 0: do not wait
-	Keys      []string         `json:"keys,omitempty"`
+	ForMs     int64            `json:"for_ms"`          // 0: ten minutes
+	WaitMs    int64            `json:"wait_ms"`         // 0: granted now or refused, and a stopped browser is started when something is asked of it
+	Keys      []string         `json:"keys,omitempty"`  // conflict keys besides the binding's: KEY or KEY:shared
 	Agent     core.AgentName   `json:"agent,omitempty"` // must be the delegation's, if given
 	Task      string           `json:"task,omitempty"`
+	Priority  int              `json:"priority,omitempty"` // of a person's own request; an agent has its delegation's
 }
 
 // LeaseReply answers acquire, renew, resume, release and GET of a lease.
@@ -31,6 +32,56 @@ type LeaseReply struct {
 	MaxLifetimeMs int64            `json:"max_lifetime_ms"`
 	UploadDir     string           `json:"upload_dir,omitempty"`
 	Why           string           `json:"why,omitempty"` // why it ended or waits
+	Keys          []core.KeyClaim  `json:"keys,omitempty"`
+	Place         *core.Place      `json:"place,omitempty"` // while it waits
+	Budget        core.Budget      `json:"budget,omitzero"`
+	Spent         core.Spent       `json:"spent,omitzero"`
+	Ask           *core.Ask        `json:"ask,omitempty"`       // what it last asked of a person, and the answer
+	Retention     *core.Retention  `json:"retention,omitempty"` // the last longer lifetime it asked for
+}
+
+// QueueRow is a row of GET /v1/queue: a request of this delegation that waits.
+type QueueRow struct {
+	RequestID string `json:"request_id"`
+	core.Place
+}
+
+// AskRequest: POST /v1/leases/{lease}/ask.
+type AskRequest struct {
+	Reason string `json:"reason"`
+}
+
+// RetainRequest: POST /v1/leases/{lease}/retain.
+type RetainRequest struct {
+	ForMs  int64  `json:"for_ms"` // from the approval on
+	Reason string `json:"reason"`
+}
+
+// AnswerRequest is a person's yes or no: POST /v1/leases/{lease}/answer and
+// /v1/leases/{lease}/retain/{retention}/decide.
+type AnswerRequest struct {
+	Approve *bool       `json:"approve"`
+	Note    string      `json:"note,omitempty"`
+	IfEpoch *core.Epoch `json:"if_epoch,omitempty"`
+	By      string      `json:"by,omitempty"`
+}
+
+// ConfirmRequest: POST /v1/bindings/{binding}/confirm.
+type ConfirmRequest struct {
+	Note    string      `json:"note,omitempty"`
+	IfEpoch *core.Epoch `json:"if_epoch,omitempty"`
+	By      string      `json:"by,omitempty"`
+}
+
+// DelegationRow is a row of GET /v1/delegations. The token is never shown again.
+type DelegationRow struct {
+	Delegation  core.DelegationID `json:"delegation"`
+	Binding     core.BindingName  `json:"binding"`
+	Agent       core.AgentName    `json:"agent"`
+	Priority    int               `json:"priority,omitempty"`
+	By          string            `json:"by"`
+	ExpiresInMs int64             `json:"expires_in_ms"` // 0: it has expired
+	Revoked     bool              `json:"revoked"`
 }
 
 // RenewRequest: POST /v1/leases/{lease}/renew.
@@ -65,8 +116,9 @@ type BindingRequest struct {
 
 // DelegateRequest: POST /v1/bindings/{binding}/delegate.
 type DelegateRequest struct {
-	To    core.AgentName `json:"to"`
-	ForMs int64          `json:"for_ms"` // 0: one day
+	To       core.AgentName `json:"to"`
+	ForMs    int64          `json:"for_ms"`             // 0: one day
+	Priority int            `json:"priority,omitempty"` // of its requests; a higher one is granted first
 }
 
 // DelegateReply carries the token, which is shown once.

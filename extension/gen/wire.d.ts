@@ -104,6 +104,8 @@ export type AgentName = string;
 export type BindingName = string;
 /** Local is what is known of an action's local work. */
 export type Local = string;
+/** ULID */
+export type RetentionID = string;
 
 /**
  * Error is a refusal. Every refusal of every part is one of these; on the wire it is
@@ -293,6 +295,11 @@ export interface Status {
   quarantine: Reason[] | null;
   interrupted?: Interrupt | null;
   queue: Waiter[] | null;
+  /** conflict keys that the slot holds */
+  keys?: string[] | null;
+  asks?: AskNow[] | null;
+  retentions?: RetentionNow[] | null;
+  sign_ins?: SignIn[] | null;
   sentences: Sentences;
 }
 
@@ -401,10 +408,79 @@ export interface Interrupt {
 export interface Waiter {
   lease: LeaseID;
   agent: AgentName;
+  binding: BindingName;
   task?: string;
+  priority?: number;
+  /** 1 is next */
+  position: number;
   /** left */
   wait_ms: number;
   reasons: string[] | null;
+}
+
+/** AskNow is what an agent asks of a person and nobody has answered. */
+export interface AskNow {
+  lease: LeaseID;
+  agent: AgentName;
+  reason: string;
+  at: number;
+  /** at which it was asked: an answer is for this epoch */
+  epoch: Epoch;
+  /** open, granted, declined, taken_over */
+  state: string;
+  by?: string;
+  note?: string;
+  answered?: number;
+}
+
+/** RetentionNow is a longer maximum lifetime that an agent asks for. */
+export interface RetentionNow {
+  lease: LeaseID;
+  agent: AgentName;
+  retention: RetentionID;
+  /** from the approval on */
+  for_ms: number;
+  reason: string;
+  /** at which it was asked */
+  epoch: Epoch;
+  at: number;
+  /** requested, approved, refused, acknowledged */
+  state: string;
+  by?: string;
+  note?: string;
+  /** DecidedMs and AcknowledgedMs are of the wall clock, for people. */
+  decided?: number;
+  acknowledged?: number;
+  /** what was approved */
+  until: Deadline;
+}
+
+/** Deadline is an instant of one boot. After a reboot it has passed. */
+export interface Deadline {
+  boot_id: string;
+  boot_ms: number;
+}
+
+/** SignIn is what is known of the account that a binding expects. */
+export interface SignIn {
+  binding: BindingName;
+  account?: string;
+  confirmed: Confirmation | null;
+  /** the browser was started again since */
+  before_restart?: boolean;
+}
+
+/**
+ * Confirmation is a person's word that a slot is signed in as a binding says. It is of
+ * one launch: after a restart it is shown as older than that.
+ */
+export interface Confirmation {
+  by: string;
+  at: number;
+  account?: string;
+  launch: LaunchID;
+  generation: number;
+  note?: string;
 }
 
 /** Sentences says the three answers in plain words, for a person. */

@@ -40,6 +40,8 @@ func (*Launches) Stop(context.Context, core.SlotName, core.Launch, supervise.Sto
 	return supervise.Ended{Verified: true, How: "told to end"}
 }
 
+func (*Launches) MemoryMB(core.Launch) int64 { return 0 }
+
 func (l *Launches) Owns(core.Launch, int) *core.Error { return l.Refuse }
 
 // Log is where the engine's messages go in tests: nowhere.
@@ -61,7 +63,7 @@ func Open(t testing.TB, path string, l *Launches, wrap func(*store.Store) engine
 	if wrap != nil {
 		st = wrap(db)
 	}
-	e, err := engine.New(st, l, clock, Log(), "")
+	e, err := engine.New(st, l, clock, Log(), engine.Options{})
 	if err != nil {
 		db.Close()
 		t.Fatal(err)
