@@ -36,7 +36,7 @@ func (d *door) reply(l *core.Lease, capability string) wire.LeaseReply {
 			l = v
 		}
 		out = wire.LeaseReply{
-			Lease: l.ID, Slot: l.Slot, Binding: l.Binding, Agent: l.Agent, Task: l.Task, State: l.State, Epoch: l.Epoch,
+			Lease: l.ID, RequestID: l.RequestID, Slot: l.Slot, Binding: l.Binding, Agent: l.Agent, Task: l.Task, State: l.State, Epoch: l.Epoch,
 			Capability: capability, ExpiresInMs: l.Expires.LeftMs(now), MaxLifetimeMs: l.MaxUntil.LeftMs(now),
 			UploadDir: d.uploadDir(l), Why: l.Why, Keys: l.Keys, Place: core.PlaceOf(s, now, l.ID),
 			Spent: s.SpentBy(l.ID), Ask: l.Ask, Retention: l.Retention,

@@ -399,8 +399,17 @@ func TestAnAskWaitsVisiblyAndIsAnsweredAtItsEpoch(t *testing.T) {
 	if got := w.s.Leases["l"].Ask.State; got != "taken_over" {
 		t.Fatalf("after a takeover the ask is %s", got)
 	}
+	if i := core.StatusOf(w.s, w.now, "a").Interrupted; i == nil || i.Ask == nil || i.Ask.Reason != "again" {
+		t.Fatalf("the person no longer sees what was asked: %s", dump(i))
+	}
 	w.refused(core.CodeConflict, core.AnswerAsk{Lease: "l", Granted: true, By: "human:cli"})
 	w.refused(core.CodeFenced, core.AskPerson{Lease: "l", Cap: "cap-l", Reason: "still there?"})
+	w.must(core.Handback{Slot: "a", To: "agent-a", By: "human:cli"})
+	w.must(core.Resume{Lease: "l", Cap: "cap-l"})
+	w.must(core.Takeover{Slot: "a", Surface: "cli", By: "human:cli"})
+	if i := core.StatusOf(w.s, w.now, "a").Interrupted; i.Ask != nil {
+		t.Fatalf("an ask of before is shown again: %s", dump(i))
+	}
 }
 
 func TestASignInIsConfirmedByAPersonAndOfOneLaunch(t *testing.T) {

@@ -233,7 +233,7 @@ func (t *tx) revokeDelegation(in RevokeDelegation) *Error {
 	t.by = in.By
 	d := t.s.Delegations[in.ID]
 	if d == nil {
-		return Refuse(CodeNotFound, fmt.Sprintf("there is no delegation %q", clip(string(in.ID), 80)), "sessiondock delegate --list")
+		return Refuse(CodeNotFound, fmt.Sprintf("there is no delegation %q", clip(string(in.ID), 80)), "sessiondock delegation list")
 	}
 	if d.Revoked {
 		return nil

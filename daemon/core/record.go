@@ -259,6 +259,7 @@ type Interrupt struct {
 	Lease       LeaseID   `json:"lease"`
 	Agent       AgentName `json:"agent"`
 	ExpiresInMs int64     `json:"expires_in_ms"`
+	Ask         *Ask      `json:"ask,omitempty"` // what it asked of the person who took over
 }
 
 // Waiter is a place in the slot's queue.

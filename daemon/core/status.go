@@ -25,6 +25,9 @@ func StatusOf(s *State, now Now, name SlotName) *Status {
 	if l := s.Leases[slot.Interrupted]; l != nil && l.State == LeaseInterrupted {
 		st.Binding = l.Binding
 		st.Interrupted = &Interrupt{Lease: l.ID, Agent: l.Agent, ExpiresInMs: l.Expires.LeftMs(now)}
+		if l.Ask != nil && l.Ask.State == "taken_over" && l.Ask.Epoch == l.Epoch { // not of an earlier takeover
+			st.Interrupted.Ask = l.Ask
+		}
 	}
 	t.statusActions(slot, st)
 	// Without a link, or with one that does not answer, nobody sees the browser's

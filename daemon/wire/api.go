@@ -20,6 +20,7 @@ type AcquireRequest struct {
 // LeaseReply answers acquire, renew, resume, release and GET of a lease.
 type LeaseReply struct {
 	Lease         core.LeaseID     `json:"lease"`
+	RequestID     string           `json:"request_id"` // of the acquire that it answers
 	Slot          core.SlotName    `json:"slot"`
 	Binding       core.BindingName `json:"binding"`
 	Agent         core.AgentName   `json:"agent"`

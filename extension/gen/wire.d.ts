@@ -402,6 +402,24 @@ export interface Interrupt {
   lease: LeaseID;
   agent: AgentName;
   expires_in_ms: number;
+  /** what it asked of the person who took over */
+  ask?: Ask | null;
+}
+
+/**
+ * Ask is what an agent asks of a person: to sign in, to enter a second factor, to decide.
+ * It waits visibly until a person answers it, takes the slot over, or the lease ends.
+ */
+export interface Ask {
+  reason: string;
+  at: number;
+  /** at which it was asked: an answer is for this epoch */
+  epoch: Epoch;
+  /** open, granted, declined, taken_over */
+  state: string;
+  by?: string;
+  note?: string;
+  answered?: number;
 }
 
 /** Waiter is a place in the slot's queue. */

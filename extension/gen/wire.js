@@ -201,6 +201,16 @@ const STRUCTS = Object.freeze({
     lease: { kind: 'string' },
     agent: { kind: 'string' },
     expires_in_ms: { kind: 'int' },
+    ask: { kind: 'object', optional: true, nullable: true, struct: 'Ask' },
+  },
+  Ask: {
+    reason: { kind: 'string' },
+    at: { kind: 'int' },
+    epoch: { kind: 'uint' },
+    state: { kind: 'string' },
+    by: { kind: 'string', optional: true },
+    note: { kind: 'string', optional: true },
+    answered: { kind: 'int', optional: true },
   },
   Waiter: {
     lease: { kind: 'string' },
