@@ -111,7 +111,7 @@ func (a *acks) join(slot core.SlotName, epoch core.Epoch) (<-chan *core.Status, 
 // while the disk hangs and nothing can be decided.
 func (e *Engine) Fenced(in core.Fenced) {
 	if l := e.link(in.Slot); l != nil && l.Nonce() == in.Nonce {
-		e.reg.acknowledge(in.Slot, in.Epoch)
+		e.reg.Acknowledge(in.Slot, in.Epoch)
 		e.acks.tell(ackKey{in.Slot, in.Epoch}, nil)
 	}
 	e.Enqueue(in)

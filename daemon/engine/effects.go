@@ -22,21 +22,21 @@ func (e *Engine) carry(eff core.Effect) {
 	case core.SendWelcome:
 		e.send(eff.Slot, eff, Context{})
 	case core.SendFence:
-		if l := e.link(eff.Slot); l != nil && e.reg.due(eff.Slot, eff.Epoch, l.Nonce()) {
+		if l := e.link(eff.Slot); l != nil && e.reg.Due(eff.Slot, eff.Epoch, l.Nonce()) {
 			e.send(eff.Slot, eff, Context{})
 		}
 	case core.SendPoke:
-		if e.reg.grants(eff.Slot, eff.Epoch) {
+		if e.reg.Grants(eff.Slot, eff.Epoch) {
 			e.send(eff.Slot, eff, Context{})
 		}
 	case core.SendGrant:
-		if eff.Epoch != 0 && !e.reg.grants(eff.Slot, eff.Epoch) {
+		if eff.Epoch != 0 && !e.reg.Grants(eff.Slot, eff.Epoch) {
 			eff.Epoch = 0
 		}
 		e.send(eff.Slot, eff, Context{})
 	case core.SendAction:
 		payload, ok := e.payloads.take(eff.Action)
-		if !e.reg.grants(eff.Slot, eff.Epoch) {
+		if !e.reg.Grants(eff.Slot, eff.Epoch) {
 			return // the drain will show that it was never dispatched
 		}
 		c := Context{Payload: payload}
@@ -52,7 +52,7 @@ func (e *Engine) carry(eff core.Effect) {
 	case core.SendForget:
 		e.send(eff.Slot, eff, Context{})
 	case core.SendStopPage:
-		if e.reg.current(eff.Slot, eff.Epoch) {
+		if e.reg.Current(eff.Slot, eff.Epoch) {
 			e.send(eff.Slot, eff, Context{})
 		}
 	case core.StartLaunch:
@@ -124,17 +124,17 @@ func (e *Engine) Takeover(ctx context.Context, in core.Takeover) (core.Result, *
 		}
 		watchMs = core.WatchMs(s, in.Slot)
 	})
-	out, err := e.reg.takeover(in, up)
+	out, err := e.reg.Takeover(in, up)
 	if err != nil {
 		return core.Result{Refusal: err}, nil
 	}
 	fence := core.SendFence{
-		Slot: in.Slot, Epoch: out.Epoch, Person: true, FromPerson: out.fromPerson, Hold: in.Hold, WatchMs: watchMs,
+		Slot: in.Slot, Epoch: out.Epoch, Person: true, FromPerson: out.FromHuman, Hold: in.Hold, WatchMs: watchMs,
 	}
-	if out.again {
+	if out.Again {
 		// It was answered before, and its answer was lost. Who holds the slot by now is not
 		// changed by that: an agent that was granted it since pulls its grant anew.
-		fence.Person = e.reg.person(in.Slot)
+		fence.Person = e.reg.Person(in.Slot)
 		e.send(in.Slot, fence, Context{})
 		if !fence.Person {
 			e.send(in.Slot, core.SendPoke{Slot: in.Slot, Epoch: out.Epoch}, Context{})
@@ -190,7 +190,7 @@ func (e *Engine) Act(ctx context.Context, in core.Act, payload any) core.Result 
 // Done takes the host's last word on an action. What was seen is kept only while
 // the action's epoch is in force (I10).
 func (e *Engine) Done(in core.Done, result json.RawMessage) {
-	if e.reg.grants(in.Slot, in.Epoch) {
+	if e.reg.Grants(in.Slot, in.Epoch) {
 		e.payloads.keep(in.Action, result)
 	}
 	e.Enqueue(in)
@@ -199,7 +199,7 @@ func (e *Engine) Done(in core.Done, result json.RawMessage) {
 // Result returns what an action saw, to be given only to its own lease while its
 // epoch lasts.
 func (e *Engine) Result(a *core.Action) json.RawMessage {
-	if a.Over || !e.reg.grants(a.Slot, a.Epoch) {
+	if a.Over || !e.reg.Grants(a.Slot, a.Epoch) {
 		e.payloads.forget(a.Action)
 		return nil
 	}

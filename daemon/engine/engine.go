@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/fence"
 	"sessiondock.dev/sessiondock/daemon/supervise"
 )
 
@@ -63,7 +64,7 @@ type Engine struct {
 	opts  Options
 
 	inbox chan request
-	reg   register
+	reg   *fence.Register
 
 	state *core.State // with what is decided and not committed yet: the writer's own
 
@@ -101,7 +102,7 @@ func New(store Store, sup supervise.Supervisor, clock Clock, log *slog.Logger, o
 	ctx, cancel := context.WithCancel(context.Background())
 	e := &Engine{
 		store: store, sup: sup, clock: clock, log: log, opts: opts,
-		inbox: make(chan request, maxInbox), reg: register{slots: map[core.SlotName]*entry{}},
+		inbox: make(chan request, maxInbox), reg: fence.New(),
 		watch: map[core.SlotName]chan struct{}{}, links: map[core.SlotName]Link{},
 		payloads: newPayloads(), waiting: waiting{by: map[core.ActionID][]chan *core.Action{}},
 		acks: acks{by: map[ackKey]chan *core.Status{}}, stopped: make(chan struct{}), ctx: ctx, cancel: cancel,
@@ -117,7 +118,7 @@ func New(store Store, sup supervise.Supervisor, clock Clock, log *slog.Logger, o
 	}
 	e.state.Apply(&res.Delta)
 	e.seen = e.state.Clone()
-	e.reg.sync(slices.Collect(maps.Values(e.state.Slots)))
+	e.reg.Sync(slices.Collect(maps.Values(e.state.Slots)))
 	for _, s := range e.state.Slots {
 		if s.Launch.Live() {
 			e.adopt(s.Name, *s.Launch)
@@ -249,7 +250,7 @@ func (e *Engine) batch(first request) {
 			return
 		}
 	}
-	e.reg.sync(delta.Slots)
+	e.reg.Sync(delta.Slots)
 	e.show(all)
 	for _, d := range all {
 		for _, eff := range d.res.Effects {
@@ -281,9 +282,9 @@ func (d *decided) waitedFor() bool {
 // decided again above it.
 func (e *Engine) decide(in core.Input) core.Result {
 	for {
-		floor := e.reg.floor()
+		floor := e.reg.Floor()
 		res := core.Step(e.state, e.clock(), floor, in)
-		if e.reg.claim(e.state.Slots, &res.Delta) {
+		if e.reg.Claim(e.state.Slots, &res.Delta) {
 			e.state.Apply(&res.Delta)
 			switch in := in.(type) {
 			case core.Done:
@@ -331,11 +332,11 @@ func (e *Engine) reopen() error {
 	var all []decided
 	var delta core.Delta
 	inputs := []core.Input{core.Restarted{}}
-	for _, taken := range e.reg.unrecorded() {
+	for _, taken := range e.reg.Unrecorded() {
 		inputs = append(inputs, taken)
 	}
 	for _, in := range inputs {
-		res := core.Step(e.state, e.clock(), e.reg.floor(), in)
+		res := core.Step(e.state, e.clock(), e.reg.Floor(), in)
 		e.state.Apply(&res.Delta)
 		delta.Merge(&res.Delta)
 		all = append(all, decided{res: res})
@@ -346,7 +347,7 @@ func (e *Engine) reopen() error {
 	e.mu.Lock()
 	e.seen = e.state.Clone()
 	e.mu.Unlock()
-	e.reg.sync(slices.Collect(maps.Values(e.state.Slots)))
+	e.reg.Sync(slices.Collect(maps.Values(e.state.Slots)))
 	e.show(all)
 	for _, d := range all {
 		for _, eff := range d.res.Effects {
@@ -452,7 +453,7 @@ func (e *Engine) View(read func(s *core.State, now core.Now)) {
 func (e *Engine) Status(slot core.SlotName) *core.Status {
 	var st *core.Status
 	e.View(func(s *core.State, now core.Now) { st = core.StatusOf(s, now, slot) })
-	if taken, acknowledged := e.reg.taken(slot); st != nil && taken != nil {
+	if taken, acknowledged := e.reg.Taken(slot); st != nil && taken != nil {
 		// The fence is out and the record is not written: the person has control, whatever
 		// the disk says.
 		st.Authority = core.AuthorityNow{Holder: core.Holder{Kind: "human", Name: taken.Surface}, Epoch: taken.Epoch, Fence: "pending"}

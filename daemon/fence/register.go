@@ -1,4 +1,4 @@
-package engine
+package fence
 
 import (
 	"fmt"
@@ -9,13 +9,16 @@ import (
 	"sessiondock.dev/sessiondock/daemon/core"
 )
 
-// register is the fence register: for each slot the highest epoch issued, whether
+// Register is the fence register: for each slot the highest epoch issued, whether
 // or not it is recorded yet. It is in memory; what makes its numbers safe to issue
-// is the ceiling, which is durable.
-type register struct {
+// is the ceiling, which is durable. It may be used from several goroutines.
+type Register struct {
 	mu    sync.Mutex
 	slots map[core.SlotName]*entry
 }
+
+// New returns a register that knows no slot.
+func New() *Register { return &Register{slots: map[core.SlotName]*entry{}} }
 
 type entry struct {
 	epoch   core.Epoch
@@ -37,9 +40,9 @@ func (e *entry) issue(epoch core.Epoch) {
 	e.epoch, e.fenced, e.acknowledged = epoch, "", false
 }
 
-// sync takes over what the state says, after a commit or a load. A number that was
+// Sync takes over what the state says, after a commit or a load. A number that was
 // issued and is not in the state yet stays.
-func (r *register) sync(slots []*core.Slot) {
+func (r *Register) Sync(slots []*core.Slot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range slots {
@@ -65,8 +68,8 @@ func (r *register) sync(slots []*core.Slot) {
 	}
 }
 
-// floor returns the slots whose register is ahead of the state.
-func (r *register) floor() map[core.SlotName]core.Epoch {
+// Floor returns the slots whose register is ahead of the state.
+func (r *Register) Floor() map[core.SlotName]core.Epoch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var out map[core.SlotName]core.Epoch
@@ -81,10 +84,10 @@ func (r *register) floor() map[core.SlotName]core.Epoch {
 	return out
 }
 
-// claim enters the epochs that a step wants to issue. It refuses, and nothing is
+// Claim enters the epochs that a step wants to issue. It refuses, and nothing is
 // entered, if a takeover issued one of them in the meantime: the step is then
 // decided again.
-func (r *register) claim(before map[core.SlotName]*core.Slot, d *core.Delta) bool {
+func (r *Register) Claim(before map[core.SlotName]*core.Slot, d *core.Delta) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range d.Slots {
@@ -112,57 +115,57 @@ func (r *register) claim(before map[core.SlotName]*core.Slot, d *core.Delta) boo
 	return true
 }
 
-// current says whether an epoch is the slot's newest.
-func (r *register) current(slot core.SlotName, epoch core.Epoch) bool {
+// Current says whether an epoch is the slot's newest.
+func (r *Register) Current(slot core.SlotName, epoch core.Epoch) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.slots[slot]
 	return e != nil && e.epoch == epoch
 }
 
-// grants says whether something may go out to an agent under an epoch: it is the
+// Grants says whether something may go out to an agent under an epoch: it is the
 // slot's newest, and no person has taken over whose record is still to come.
-func (r *register) grants(slot core.SlotName, epoch core.Epoch) bool {
+func (r *Register) Grants(slot core.SlotName, epoch core.Epoch) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.slots[slot]
 	return e != nil && e.epoch == epoch && e.record == nil
 }
 
-// issued is a number that a person's takeover was given.
-type issued struct {
+// Issued is a number that a person's takeover was given.
+type Issued struct {
 	core.Takeover
-	again      bool // this very hold was answered before: nothing is to be recorded
-	fromPerson bool // a person held the slot until now
+	Again     bool // this very hold was answered before: nothing is to be recorded
+	FromHuman bool // a person held the slot until now
 }
 
-// takeover issues an epoch to a person and notes the record that has to follow. Up is
+// Takeover issues an epoch to a person and notes the record that has to follow. Up is
 // the link whose extension the caller sends the fence to, if it has said hello on it.
-func (r *register) takeover(in core.Takeover, up core.Nonce) (issued, *core.Error) {
+func (r *Register) Takeover(in core.Takeover, up core.Nonce) (Issued, *core.Error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.slots[in.Slot]
 	if e == nil {
-		return issued{}, core.Refuse(core.CodeNotFound, fmt.Sprintf("there is no slot %q", in.Slot), "sessiondock slot list")
+		return Issued{}, core.Refuse(core.CodeNotFound, fmt.Sprintf("there is no slot %q", in.Slot), "sessiondock slot list")
 	}
 	if in.Hold != "" && in.Hold == e.hold {
 		in.Epoch = e.epoch
-		return issued{Takeover: in, again: true}, nil
+		return Issued{Takeover: in, Again: true}, nil
 	}
 	if in.Hold != "" && e.holder.Kind == "human" {
 		// A person has control as far as the register knows. What is still in the inbox
 		// may end that, so the press is recorded all the same, after it.
 		in.Epoch, e.hold = e.epoch, in.Hold
-		return issued{Takeover: in}, nil
+		return Issued{Takeover: in}, nil
 	}
 	if err := core.CheckTakeover(in.Slot, e.holder, e.epoch, in.IfEpoch, in.FromPerson); err != nil {
-		return issued{}, err
+		return Issued{}, err
 	}
 	if e.epoch+1 > e.ceiling {
-		return issued{}, core.Refuse(core.CodeUnavailable, "no more epochs are reserved: the database cannot be written",
+		return Issued{}, core.Refuse(core.CodeUnavailable, "no more epochs are reserved: the database cannot be written",
 			"stop the browser: sessiondock slot stop "+string(in.Slot)+" --now; then look at the disk")
 	}
-	out := issued{Takeover: in, fromPerson: e.holder.Kind == "human"}
+	out := Issued{Takeover: in, FromHuman: e.holder.Kind == "human"}
 	e.issue(e.epoch + 1)
 	out.Epoch = e.epoch
 	e.holder = core.Holder{Kind: "human", Name: in.Surface}
@@ -174,25 +177,25 @@ func (r *register) takeover(in core.Takeover, up core.Nonce) (issued, *core.Erro
 	return out, nil
 }
 
-// due says whether a fence is still to be sent: it is of the slot's newest epoch, and
+// Due says whether a fence is still to be sent: it is of the slot's newest epoch, and
 // a takeover has not sent it on this very link before.
-func (r *register) due(slot core.SlotName, epoch core.Epoch, link core.Nonce) bool {
+func (r *Register) Due(slot core.SlotName, epoch core.Epoch, link core.Nonce) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.slots[slot]
 	return e != nil && e.epoch == epoch && (e.fenced == "" || e.fenced != link)
 }
 
-// person says whether a person holds the slot, recorded or not.
-func (r *register) person(slot core.SlotName) bool {
+// Person says whether a person holds the slot, recorded or not.
+func (r *Register) Person(slot core.SlotName) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.slots[slot]
 	return e != nil && e.holder.Kind == "human"
 }
 
-// acknowledge notes the extension's answer to a fence, before the writer has seen it.
-func (r *register) acknowledge(slot core.SlotName, epoch core.Epoch) {
+// Acknowledge notes the extension's answer to a fence, before the writer has seen it.
+func (r *Register) Acknowledge(slot core.SlotName, epoch core.Epoch) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e := r.slots[slot]; e != nil && e.epoch == epoch {
@@ -200,9 +203,9 @@ func (r *register) acknowledge(slot core.SlotName, epoch core.Epoch) {
 	}
 }
 
-// taken returns the slot's takeover that is out and not in the state, or nil, and
+// Taken returns the slot's takeover that is out and not in the state, or nil, and
 // whether its fence was acknowledged.
-func (r *register) taken(slot core.SlotName) (*core.Takeover, bool) {
+func (r *Register) Taken(slot core.SlotName) (*core.Takeover, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e := r.slots[slot]; e != nil && e.record != nil {
@@ -212,8 +215,8 @@ func (r *register) taken(slot core.SlotName) (*core.Takeover, bool) {
 	return nil, false
 }
 
-// unrecorded returns the takeovers that are out and not in the state, by slot.
-func (r *register) unrecorded() []core.Takeover {
+// Unrecorded returns the takeovers that are out and not in the state, by slot.
+func (r *Register) Unrecorded() []core.Takeover {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var out []core.Takeover
