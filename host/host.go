@@ -13,6 +13,7 @@ import (
 	"sessiondock.dev/sessiondock/daemon/core"
 	"sessiondock.dev/sessiondock/daemon/wire"
 	"sessiondock.dev/sessiondock/host/act"
+	"sessiondock.dev/sessiondock/host/gate"
 	"sessiondock.dev/sessiondock/host/native"
 )
 
@@ -33,7 +34,7 @@ type Host struct {
 	exec   *act.Executor
 
 	mu      sync.Mutex
-	gate    Gate
+	gate    gate.Gate
 	link    *daemonLink // nil while there is none
 	running map[core.ActionID]*underway
 	steps   map[int64]*act.Step

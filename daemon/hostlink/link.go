@@ -13,6 +13,7 @@ import (
 
 	"sessiondock.dev/sessiondock/daemon/core"
 	"sessiondock.dev/sessiondock/daemon/engine"
+	"sessiondock.dev/sessiondock/daemon/heard"
 	"sessiondock.dev/sessiondock/daemon/wire"
 )
 
@@ -264,52 +265,42 @@ func (l *link) hello(_ context.Context, m *wire.Hello) *core.Error {
 	if m.Instance == "" || len(m.Instance) > 128 {
 		return core.Refuse(core.CodeInvalid, "hello without an instance", "")
 	}
-	in := core.Hello{
-		Slot: l.slot, Nonce: m.Nonce, Instance: m.Instance, Mark: m.Mark.Epoch, MarkSeq: m.Mark.Seq,
-		Person: m.Mark.Person, Reports: reports(m.Actions),
-	}
-	if m.Hold != nil {
-		in.Hold, in.StopPage, in.Tabs = m.Hold.ID, m.Hold.StopPage, tabs(m.Hold.Tabs)
-	}
-	l.s.Engine.Enqueue(in)
+	l.s.Engine.Enqueue(heard.Hello(l.slot, m))
 	return nil
 }
 
 func (l *link) fenced(_ context.Context, m *wire.Fenced) *core.Error {
-	l.s.Engine.Fenced(core.Fenced{Slot: l.slot, Nonce: m.Nonce, Epoch: m.Epoch, Reports: reports(m.Actions), Documents: documents(m.Documents)})
+	l.s.Engine.Fenced(heard.Fenced(l.slot, m))
 	return nil
 }
 
 func (l *link) drained(_ context.Context, m *wire.Drained) *core.Error {
-	l.s.Engine.Enqueue(core.Drained{Slot: l.slot, Nonce: m.Nonce, Epoch: m.Epoch, Reports: reports(m.Actions), Documents: openInput(m.Documents)})
+	l.s.Engine.Enqueue(heard.Drained(l.slot, m))
 	return nil
 }
 
 func (l *link) documentEnded(_ context.Context, m *wire.DocumentEnded) *core.Error {
-	l.s.Engine.Enqueue(core.DocumentEnded{Slot: l.slot, Nonce: m.Nonce, Document: m.Document, How: m.How})
+	l.s.Engine.Enqueue(heard.DocumentEnded(l.slot, m))
 	return nil
 }
 
 func (l *link) report(_ context.Context, m *wire.Report) *core.Error {
-	l.s.Engine.Enqueue(core.Reported{Slot: l.slot, Nonce: m.Nonce, Report: report(m.Action)})
+	l.s.Engine.Enqueue(heard.Reported(l.slot, m))
 	return nil
 }
 
 func (l *link) pull(_ context.Context, m *wire.Pull) *core.Error {
-	l.s.Engine.Enqueue(core.Pull{Slot: l.slot, Nonce: m.Nonce, Ask: m.Ask})
+	l.s.Engine.Enqueue(heard.Pull(l.slot, m))
 	return nil
 }
 
 func (l *link) granted(_ context.Context, m *wire.Granted) *core.Error {
-	l.s.Engine.Enqueue(core.Granted{Slot: l.slot, Nonce: m.Nonce, Epoch: m.Epoch})
+	l.s.Engine.Enqueue(heard.Granted(l.slot, m))
 	return nil
 }
 
 func (l *link) actionDone(_ context.Context, m *wire.ActionDone) *core.Error {
-	l.s.Engine.Done(core.Done{
-		Slot: l.slot, Nonce: l.nonce, Action: m.Action, Epoch: m.Epoch, State: m.State,
-		Error: m.Error, Steps: m.Steps, Observed: m.Observed, URL: cleanURL(m.URL), Bytes: int64(len(m.Result)),
-	}, m.Result)
+	l.s.Engine.Done(heard.Done(l.slot, l.nonce, m), m.Result)
 	return nil
 }
 
@@ -323,7 +314,7 @@ func (l *link) personHold(ctx context.Context, m *wire.PersonHold) *core.Error {
 	l.s.group.Go(func() {
 		res, _ := l.s.Engine.Takeover(ctx, core.Takeover{Slot: l.slot, Surface: "popup", Hold: m.Hold.ID, By: "human:popup"})
 		if res.Refusal == nil && !res.Repeat && m.Hold.StopPage {
-			res = l.s.Engine.Submit(ctx, core.StopPage{Slot: l.slot, Tabs: tabs(m.Hold.Tabs), By: "human:popup"})
+			res = l.s.Engine.Submit(ctx, core.StopPage{Slot: l.slot, Tabs: heard.Tabs(m.Hold.Tabs), By: "human:popup"})
 		}
 		if res.Refusal != nil {
 			l.s.Log.Warn("takeover", "slot", l.slot, "why", res.Refusal.Message)
@@ -352,10 +343,18 @@ func (l *link) call(ctx context.Context, m *wire.PersonCall) *core.Error {
 	case "handback":
 		return l.s.Engine.Submit(ctx, core.Handback{Slot: l.slot, To: m.To, IfEpoch: ifEpoch, Confirm: m.Confirm, By: by}).Refusal
 	case "stop_page":
-		return l.s.Engine.Submit(ctx, core.StopPage{Slot: l.slot, IfEpoch: ifEpoch, Tabs: tabs(m.Tabs), By: by}).Refusal
+		return l.s.Engine.Submit(ctx, core.StopPage{Slot: l.slot, IfEpoch: ifEpoch, Tabs: heard.Tabs(m.Tabs), By: by}).Refusal
 	case "takeover":
 		res, _ := l.s.Engine.Takeover(ctx, core.Takeover{Slot: l.slot, Surface: "popup", IfEpoch: ifEpoch, FromPerson: m.From, By: by})
 		return res.Refusal
 	}
 	return core.Refuse(core.CodeInvalid, fmt.Sprintf("verb %q is not known", m.Verb), "")
+}
+
+func tabRefs(ts []core.Tab) []wire.TabRef {
+	out := make([]wire.TabRef, len(ts))
+	for i, t := range ts {
+		out[i] = wire.TabRef{Tab: t.Tab, Title: t.Title, URL: t.URL}
+	}
+	return out
 }

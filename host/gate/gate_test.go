@@ -1,4 +1,4 @@
-package main
+package gate
 
 import (
 	"encoding/json"
@@ -80,7 +80,7 @@ func TestGateNamesBothEpochs(t *testing.T) {
 // The vectors are the extension's too: its gate and this one may not differ on an
 // epoch. What only the extension knows (a person's hold) is left to it.
 func TestGateVectors(t *testing.T) {
-	raw, err := os.ReadFile("../extension/test/vectors/gate.json")
+	raw, err := os.ReadFile("../../extension/test/vectors/gate.json")
 	if err != nil {
 		t.Fatal(err)
 	}

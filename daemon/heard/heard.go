@@ -1,4 +1,4 @@
-package hostlink
+package heard
 
 import (
 	"strings"
@@ -10,7 +10,56 @@ import (
 // maxDocuments bounds the documents of one report.
 const maxDocuments = 1024
 
-// From the wire's words to the core's, with the bounds that a report must keep.
+// Hello is the extension's first word on a link.
+func Hello(slot core.SlotName, m *wire.Hello) core.Hello {
+	in := core.Hello{
+		Slot: slot, Nonce: m.Nonce, Instance: m.Instance, Mark: m.Mark.Epoch, MarkSeq: m.Mark.Seq,
+		Person: m.Mark.Person, Reports: reports(m.Actions),
+	}
+	if m.Hold != nil {
+		in.Hold, in.StopPage, in.Tabs = m.Hold.ID, m.Hold.StopPage, Tabs(m.Hold.Tabs)
+	}
+	return in
+}
+
+// Fenced acknowledges a fence.
+func Fenced(slot core.SlotName, m *wire.Fenced) core.Fenced {
+	return core.Fenced{Slot: slot, Nonce: m.Nonce, Epoch: m.Epoch, Reports: reports(m.Actions), Documents: documents(m.Documents)}
+}
+
+// Drained ends a drain.
+func Drained(slot core.SlotName, m *wire.Drained) core.Drained {
+	return core.Drained{Slot: slot, Nonce: m.Nonce, Epoch: m.Epoch, Reports: reports(m.Actions), Documents: openInput(m.Documents)}
+}
+
+// DocumentEnded tells of a document with an agent's script.
+func DocumentEnded(slot core.SlotName, m *wire.DocumentEnded) core.DocumentEnded {
+	return core.DocumentEnded{Slot: slot, Nonce: m.Nonce, Document: m.Document, How: m.How}
+}
+
+// Reported is one action's report.
+func Reported(slot core.SlotName, m *wire.Report) core.Reported {
+	return core.Reported{Slot: slot, Nonce: m.Nonce, Report: report(m.Action)}
+}
+
+// Pull asks for a grant.
+func Pull(slot core.SlotName, m *wire.Pull) core.Pull {
+	return core.Pull{Slot: slot, Nonce: m.Nonce, Ask: m.Ask}
+}
+
+// Granted confirms one.
+func Granted(slot core.SlotName, m *wire.Granted) core.Granted {
+	return core.Granted{Slot: slot, Nonce: m.Nonce, Epoch: m.Epoch}
+}
+
+// Done is the host's last word on an action, on the link with this nonce. What was
+// seen, its result, does not go to the core.
+func Done(slot core.SlotName, nonce core.Nonce, m *wire.ActionDone) core.Done {
+	return core.Done{
+		Slot: slot, Nonce: nonce, Action: m.Action, Epoch: m.Epoch, State: m.State,
+		Error: m.Error, Steps: m.Steps, Observed: m.Observed, URL: cleanURL(m.URL), Bytes: int64(len(m.Result)),
+	}
+}
 
 func reports(rs []wire.ActionReport) []core.Report {
 	out := make([]core.Report, len(rs))
@@ -72,18 +121,11 @@ func openInput(ds []wire.Document) []core.DocNow {
 	return documents(open)
 }
 
-func tabs(rs []wire.TabRef) []core.Tab {
+// Tabs names tabs for a person.
+func Tabs(rs []wire.TabRef) []core.Tab {
 	out := make([]core.Tab, len(rs))
 	for i, r := range rs {
 		out[i] = core.Tab{Tab: r.Tab, Title: r.Title, URL: r.URL}
-	}
-	return out
-}
-
-func tabRefs(ts []core.Tab) []wire.TabRef {
-	out := make([]wire.TabRef, len(ts))
-	for i, t := range ts {
-		out[i] = wire.TabRef{Tab: t.Tab, Title: t.Title, URL: t.URL}
 	}
 	return out
 }
