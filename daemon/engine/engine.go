@@ -281,10 +281,14 @@ func (d *decided) waitedFor() bool {
 // decide steps the state. If a takeover took a number that the step wanted, it is
 // decided again above it.
 func (e *Engine) decide(in core.Input) core.Result {
+	var own core.Epoch
+	if taken, ok := in.(core.Takeover); ok {
+		own = taken.Epoch
+	}
 	for {
 		floor := e.reg.Floor()
 		res := core.Step(e.state, e.clock(), floor, in)
-		if e.reg.Claim(e.state.Slots, &res.Delta) {
+		if e.reg.Claim(e.state.Slots, &res.Delta, own) {
 			e.state.Apply(&res.Delta)
 			switch in := in.(type) {
 			case core.Done:

@@ -85,17 +85,15 @@ func (r *Register) Floor() map[core.SlotName]core.Epoch {
 }
 
 // Claim enters the epochs that a step wants to issue. It refuses, and nothing is
-// entered, if a takeover issued one of them in the meantime: the step is then
-// decided again.
-func (r *Register) Claim(before map[core.SlotName]*core.Slot, d *core.Delta) bool {
+// entered, if a takeover issued one of them, or a higher one, in the meantime: the step
+// is then decided again. Own is the number that the register itself gave to the step's
+// input, 0 if none: of several takeovers that are out each is recorded under its own.
+func (r *Register) Claim(before map[core.SlotName]*core.Slot, d *core.Delta, own core.Epoch) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range d.Slots {
 		old, e := before[s.Name], r.slots[s.Name]
-		if old != nil && e != nil && s.Epoch > old.Epoch && e.ahead && s.Epoch < e.epoch {
-			return false
-		}
-		if old != nil && e != nil && s.Epoch > old.Epoch && s.Epoch == e.epoch && e.ahead && s.Holder.Kind != "human" {
+		if old != nil && e != nil && s.Epoch > old.Epoch && e.ahead && s.Epoch <= e.epoch && s.Epoch != own {
 			return false
 		}
 	}
