@@ -128,10 +128,13 @@ var gateCodes = []Code{CodeFenced, CodePolicy, CodeDocumentChanged, CodeDeadline
 func (t *tx) done(in Done) *Error {
 	t.by = "host"
 	a := t.seeAction(in.Action)
+	if a != nil && a.Closed {
+		return nil // it was heard before
+	}
 	if a == nil || a.Slot != in.Slot || a.Epoch != in.Epoch || !a.Sent || !t.linked(in.Slot, in.Nonce) {
 		return Refuse(CodeConflict, fmt.Sprintf("action.done for %q, which this link was not given", clip(string(in.Action), 60)), "")
 	}
-	if a.Host != "" || a.Closed {
+	if a.Host != "" {
 		return nil
 	}
 	a = t.action(in.Action)
@@ -193,11 +196,11 @@ func (t *tx) resolve(in Resolve) *Error {
 	if err := t.seeSlot(a.Slot).at(in.IfEpoch); err != nil {
 		return err
 	}
-	if !a.Over {
+	if !a.Over && !a.Closed {
 		return Refuse(CodeConflict, "the action's lease still has control", "it may settle by itself; take the slot over first").With("action", a.Action)
 	}
 	if a.Closed {
-		return Refuse(CodeConflict, fmt.Sprintf("the action is settled: local %s, remote %s", a.Local, a.Remote), "nothing is left to resolve").With("action", a.Action)
+		return Refuse(CodeConflict, "the action is settled", "nothing is left to resolve; look at it: sessiondock actions --action "+string(a.Action)).With("action", a.Action)
 	}
 	if a.Local == Running {
 		return Refuse(CodeConflict, "the action is still at work in the browser: what it does on the website is yet to come",

@@ -74,6 +74,7 @@ func (s *State) Apply(d *Delta) {
 	for _, v := range d.Actions {
 		s.index.action(s.Actions[v.Action], v)
 		s.Actions[v.Action] = v
+		s.retire(v)
 	}
 	for _, e := range d.Journal {
 		s.Seq = max(s.Seq, e.Seq)
@@ -104,6 +105,10 @@ func (s *State) Clone() *State {
 	for k, v := range s.Work {
 		c.Work[k] = v
 	}
+	for id, p := range s.Past {
+		c.Remember(id, p)
+	}
+	c.onlyOpen = s.onlyOpen
 	c.Seq, c.Capacity, c.MemoryMB = s.Seq, s.Capacity, s.MemoryMB
 	return c
 }

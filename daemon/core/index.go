@@ -102,6 +102,15 @@ func (x *index) action(old, a *Action) {
 	x.spent[a.Lease] = spent
 }
 
+// past does for an action of which only that is at hand.
+func (x *index) past(id ActionID, binding BindingName, p *Past) {
+	x.clients[clientKey{binding, p.ID}] = id
+	spent := x.spent[p.Lease]
+	spent.Actions++
+	spent.Bytes += p.Bytes
+	x.spent[p.Lease] = spent
+}
+
 // lease takes in a lease that is in the state already.
 func (s *State) indexLease(l *Lease) {
 	x := &s.index
@@ -165,7 +174,7 @@ func (s *State) slotNames() []SlotName {
 
 // ActionByClient finds an action by its binding and the client's identifier.
 func (s *State) ActionByClient(b BindingName, id ClientID) *Action {
-	return s.Actions[s.index.clients[clientKey{b, id}]]
+	return s.Action(s.index.clients[clientKey{b, id}])
 }
 
 // OpenActions returns the slot's actions that are not closed, oldest first.

@@ -125,6 +125,7 @@ type Record struct {
 	Observed     *Expect         `json:"observed,omitempty"`
 	URL          string          `json:"url,omitempty"`
 	Times        Times           `json:"times"`
+	Trimmed      bool            `json:"trimmed,omitempty"` // its details are no longer kept: evidence, addresses, documents
 	Error        *Error          `json:"error,omitempty"`
 	Result       json.RawMessage `json:"result,omitempty"` // only to the lease that made it, while its epoch lasts
 }

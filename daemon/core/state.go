@@ -8,13 +8,15 @@ type State struct {
 	Delegations map[DelegationID]*Delegation
 	Leases      map[LeaseID]*Lease
 	Actions     map[ActionID]*Action
+	Past        map[ActionID]*Past     // the closed ones, of a state that keeps only open ones
 	Links       map[SlotName]LinkState // of this daemon's life, never stored
 	Work        map[SlotName]*Work     // of this daemon's life, never stored
 	MemoryMB    map[SlotName]int64     // of running browsers, as last measured; never stored
 	Capacity    Capacity               // of this daemon; never stored
 	Seq         int64                  // of the journal's last entry
 
-	index index
+	index    index
+	onlyOpen bool
 }
 
 // NewState returns an empty state.
@@ -25,6 +27,7 @@ func NewState() *State {
 		Delegations: map[DelegationID]*Delegation{},
 		Leases:      map[LeaseID]*Lease{},
 		Actions:     map[ActionID]*Action{},
+		Past:        map[ActionID]*Past{},
 		Links:       map[SlotName]LinkState{},
 		Work:        map[SlotName]*Work{},
 		MemoryMB:    map[SlotName]int64{},
@@ -235,6 +238,8 @@ type Action struct {
 	Drained bool `json:"drained"`
 	// Gone: its launch has ended. Nothing more will be heard.
 	Gone bool `json:"gone"`
+	// IsPast: only its identity is here; the rest is in the store.
+	IsPast bool `json:"-"`
 }
 
 // SeenCall is one request attributed to an action.

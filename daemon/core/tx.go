@@ -123,7 +123,7 @@ func (t *tx) seeAction(id ActionID) *Action {
 	if v, ok := t.actions[id]; ok {
 		return v
 	}
-	return t.s.Actions[id]
+	return t.s.Action(id)
 }
 
 // work returns the step's own copy of what goes on in a slot.
