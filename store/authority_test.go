@@ -170,6 +170,9 @@ func TestSchemaTakesWhatTheCoreDecides(t *testing.T) {
 			if err := s.Commit(group); err != nil {
 				rt.Fatal(err)
 			}
+			if a.pick(5) == 0 {
+				trimSome(rt, s, a.state.Seq-int64(a.pick(20)), 1+a.pick(20))
+			}
 		}
 		same(rt, s, a.state)
 	})

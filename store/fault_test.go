@@ -80,7 +80,7 @@ func TestFailedCommitIsUncertain(t *testing.T) {
 
 	d.Journal[0].Reason = "good"
 	_, errLoad := s.Load()
-	_, errEvents := s.Events(0, 1)
+	_, errEvents := s.Events(core.EventQuery{Limit: 1})
 	for _, err := range []error{s.Commit(d), errLoad, errEvents} {
 		if !errors.Is(err, ErrMustReopen) || errors.Is(err, ErrUncertain) {
 			t.Fatalf("got %v before Reopen", err)

@@ -28,6 +28,7 @@ func writerDSN(path string) string {
 	q := url.Values{"_txlock": {"immediate"}}
 	q["_pragma"] = []string{
 		"busy_timeout(5000)",
+		fmt.Sprintf("auto_vacuum(%d)", incrementalVacuum), // heeded while the database is empty
 		"journal_mode(WAL)",
 		fmt.Sprintf("synchronous(%d)", synchronous),
 		"foreign_keys(1)",             // off unless asked for, on each connection
@@ -228,8 +229,27 @@ func setUp(path string, writer *sql.DB, version int) error {
 			fmt.Sprintf("the database %s cannot be made durable: journal_mode %s, synchronous %d", path, mode, sync),
 			"put it on a local file system").With("path", path)
 	}
-	return migrate(writer, version, migrations)
+	if err := migrate(writer, version, migrations); err != nil {
+		return err
+	}
+	makeShrinkable(writer)
+	return nil
 }
+
+// makeShrinkable turns incremental vacuum on in a database that was made without it,
+// which takes writing it anew, once. Where that cannot be done now, for want of space
+// perhaps, the database is served as it is, and its free pages are used again.
+func makeShrinkable(writer *sql.DB) {
+	var mode int
+	if err := writer.QueryRow("PRAGMA auto_vacuum").Scan(&mode); err != nil || mode == incrementalVacuum {
+		return
+	}
+	_, _ = writer.Exec(fmt.Sprintf("PRAGMA auto_vacuum = %d; VACUUM", incrementalVacuum))
+}
+
+// incrementalVacuum is SQLite's number of the mode in which free pages stay in the file
+// until PRAGMA incremental_vacuum gives some of them back.
+const incrementalVacuum = 2
 
 // chooseSyscalls switches SQLite, before its first file is opened, to locks that a
 // stray close elsewhere in the process cannot drop, and to fdatasync, which does

@@ -3,7 +3,9 @@ package store
 import (
 	"crypto/sha256"
 	"database/sql"
+	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -218,6 +220,61 @@ func TestMigrationIsAllOrNothing(t *testing.T) {
 		}
 	}
 	load(t, s)
+}
+
+// TestFirstVersionIsMigrated: a database of the first version is brought to this one
+// with all that it holds, and can be trimmed then.
+func TestFirstVersionIsMigrated(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "old.db")
+	old, err := sql.Open("sqlite", dsn(path, url.Values{"_pragma": {"journal_mode(WAL)"}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := migrate(old, 0, migrations[:1]); err != nil {
+		t.Fatal(err)
+	}
+	first := step(1, &core.Delta{Slots: []*core.Slot{testSlot("work", 5)}})
+	body, err := json.Marshal(first.Slots[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, stmt := range []struct {
+		text string
+		args []any
+	}{
+		{`INSERT INTO slots VALUES ('work', 0, 5, 105, 'none', '', 3, ?)`, []any{string(body)}},
+		{`INSERT INTO journal VALUES (1, 1000, 'made', 'work', 5, '', '', 'human:cli', 'why', ?)`, []any{string(first.Journal[0].Change)}},
+		{`INSERT INTO journal VALUES (2, 2000, 'seen', 'work', 5, '', '', 'system', 'because', NULL)`, nil},
+	} {
+		if _, err := old.Exec(stmt.text, stmt.args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := old.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	s := open(t, path)
+	want := core.NewState()
+	want.Apply(first)
+	want.Seq = 2
+	if diff := cmp.Diff(text(want), text(load(t, s))); diff != "" {
+		t.Fatal(diff)
+	}
+	var vacuum int
+	if err := s.writer.QueryRow("PRAGMA auto_vacuum").Scan(&vacuum); err != nil || vacuum != incrementalVacuum {
+		t.Fatalf("auto_vacuum %d, %v", vacuum, err)
+	}
+	if k, err := s.Kept(); err != nil || k != (core.Kept{First: 1, Last: 2, OldestMs: 1000, Bytes: entryOverhead + int64(len("because"))}) {
+		t.Fatalf("kept %+v, %v", k, err)
+	}
+	if got, err := s.Trim(1, 10); err != nil || got.Entries != 1 {
+		t.Fatalf("trimmed %+v, %v", got, err)
+	}
+	state, err := s.Snapshot()
+	if err != nil || state.Slots["work"].Epoch != 5 || state.Seq != 1 {
+		t.Fatalf("%+v, %v", state, err)
+	}
 }
 
 func TestMigrationsAreNumberedWithoutGaps(t *testing.T) {

@@ -4,58 +4,85 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"sessiondock.dev/sessiondock/daemon/core"
 )
 
 // Load reads the whole state, as of one moment, from the tables.
-func (s *Store) Load() (*core.State, error) {
+func (s *Store) Load() (*core.State, error) { return s.load(loadActions) }
+
+// LoadOpen reads the state with only the open actions whole: what a daemon keeps in
+// memory (see core.State.KeepOnlyOpen).
+func (s *Store) LoadOpen() (*core.State, error) { return s.load(loadOpenActions) }
+
+func (s *Store) load(actions func(*sql.Tx, *core.State) error) (*core.State, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.ready(); err != nil {
 		return nil, err
 	}
-	state, err := s.load()
-	return state, refusal(s.path, err)
-}
-
-func (s *Store) load() (*core.State, error) {
 	tx, err := s.writer.BeginTx(context.Background(), nil)
 	if err != nil {
-		return nil, err
+		return nil, refusal(s.path, err)
 	}
 	defer tx.Rollback() // nothing was written
 
 	d := &core.Delta{}
-	if err := bodies(tx, `SELECT body FROM slots ORDER BY name`, &d.Slots); err != nil {
-		return nil, err
-	}
-	if err := bodies(tx, `SELECT body FROM bindings ORDER BY name`, &d.Bindings); err != nil {
-		return nil, err
-	}
-	if err := bodies(tx, `SELECT body FROM delegations ORDER BY id`, &d.Delegations); err != nil {
-		return nil, err
-	}
-	if err := bodies(tx, `SELECT body FROM leases ORDER BY id`, &d.Leases); err != nil {
-		return nil, err
-	}
-	if err := bodies(tx, `SELECT body FROM actions ORDER BY id`, &d.Actions); err != nil {
-		return nil, err
-	}
-	if err := s.epochsAgree(tx, d.Slots); err != nil {
-		return nil, err
-	}
 	state := core.NewState()
+	if err := errors.Join(
+		bodies(tx, `SELECT body FROM slots ORDER BY name`, &d.Slots),
+		bodies(tx, `SELECT body FROM bindings ORDER BY name`, &d.Bindings),
+		bodies(tx, `SELECT body FROM delegations ORDER BY id`, &d.Delegations),
+		bodies(tx, `SELECT body FROM leases ORDER BY id`, &d.Leases),
+		s.epochsAgree(tx, d.Slots),
+	); err != nil {
+		return nil, refusal(s.path, err)
+	}
 	state.Apply(d)
+	if err := actions(tx, state); err != nil {
+		return nil, refusal(s.path, err)
+	}
 	// Only the number matters of the journal's last entry.
-	err = tx.QueryRow(`SELECT coalesce(max(seq), 0) FROM journal`).Scan(&state.Seq)
-	return state, err
+	err = tx.QueryRow(`SELECT max(seq, (SELECT coalesce(max(seq), 0) FROM journal)) FROM snapshot`).Scan(&state.Seq)
+	return state, refusal(s.path, err)
+}
+
+func loadActions(tx *sql.Tx, state *core.State) error {
+	d := &core.Delta{}
+	err := bodies(tx, `SELECT body FROM actions ORDER BY id`, &d.Actions)
+	state.Apply(d)
+	return err
+}
+
+func loadOpenActions(tx *sql.Tx, state *core.State) error {
+	state.KeepOnlyOpen()
+	d := &core.Delta{}
+	if err := bodies(tx, `SELECT body FROM actions WHERE closed = 0 ORDER BY id`, &d.Actions); err != nil {
+		return err
+	}
+	state.Apply(d)
+	rows, err := tx.Query(`SELECT id, client, lease, body ->> 'body_hash', coalesce(body ->> 'bytes', 0) FROM actions WHERE closed = 1`)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id core.ActionID
+		p := &core.Past{}
+		if err := rows.Scan(&id, &p.ID, &p.Lease, &p.BodyHash, &p.Bytes); err != nil {
+			return err
+		}
+		p.Lease = state.Leases[p.Lease].ID // one string for all of a lease's actions
+		state.Remember(id, p)
+	}
+	return rows.Err()
 }
 
 // bodies appends every row's entity.
-func bodies[T any](tx *sql.Tx, query string, to *[]*T) error {
-	rows, err := tx.Query(query)
+func bodies[T any](tx *sql.Tx, query string, to *[]*T, args ...any) error {
+	rows, err := tx.Query(query, args...)
 	if err != nil {
 		return err
 	}
@@ -96,59 +123,4 @@ func (s *Store) epochsAgree(tx *sql.Tx, slots []*core.Slot) error {
 		}
 	}
 	return rows.Err()
-}
-
-// Events returns the journal's entries after the given sequence number, oldest
-// first: at most limit of them and never more than MaxEvents. It reads on
-// connections of its own, so that a reader does not keep the writer waiting.
-func (s *Store) Events(after int64, limit int) ([]core.Entry, error) {
-	s.mu.RLock()
-	reader, err := s.reader, s.ready()
-	s.mu.RUnlock()
-	if err != nil {
-		return nil, err
-	}
-	entries, err := events(reader, after, min(max(limit, 0), MaxEvents))
-	return entries, refusal(s.path, err)
-}
-
-func events(db *sql.DB, after int64, limit int) ([]core.Entry, error) {
-	rows, err := db.Query(`SELECT seq, at, kind, slot, epoch, lease, action, principal, reason, change
-FROM journal WHERE seq > ? ORDER BY seq LIMIT ?`, after, limit)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var out []core.Entry
-	for rows.Next() {
-		var e core.Entry
-		var epoch int64
-		var change []byte
-		if err := rows.Scan(&e.Seq, &e.AtMs, &e.Kind, &e.Slot, &epoch, &e.Lease, &e.Action, &e.Principal, &e.Reason, &change); err != nil {
-			return nil, err
-		}
-		e.Epoch, e.Change = core.Epoch(epoch), change
-		out = append(out, e)
-	}
-	return out, rows.Err()
-}
-
-// Replay rebuilds the state from the whole journal, first entry first. It is what
-// proves that the journal is complete, and the way back if a table were lost.
-func Replay(journal []core.Entry) (*core.State, error) {
-	state := core.NewState()
-	for _, e := range journal {
-		if e.Seq <= state.Seq {
-			return nil, fmt.Errorf("journal entry %d comes after %d", e.Seq, state.Seq)
-		}
-		d := &core.Delta{}
-		if e.Change != nil {
-			if err := json.Unmarshal(e.Change, d); err != nil {
-				return nil, fmt.Errorf("journal entry %d: %w", e.Seq, err)
-			}
-		}
-		d.Journal = []core.Entry{e}
-		state.Apply(d)
-	}
-	return state, nil
 }

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// MaxEvents is the most that Events returns at once.
+	// MaxEvents is the most that Events or Journal returns at once.
 	MaxEvents = 1000
 	// maxReaders bounds the connections of those who read the journal.
 	maxReaders = 4
@@ -145,6 +145,11 @@ func (s *Store) Commit(d *core.Delta) error {
 	if err != nil {
 		return refusal(s.path, err)
 	}
+	return s.write(func(tx *sql.Tx) error { return s.stmts.write(tx, rows) })
+}
+
+// write runs f in one transaction of the writer.
+func (s *Store) write(f func(*sql.Tx) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.ready(); err != nil {
@@ -154,7 +159,7 @@ func (s *Store) Commit(d *core.Delta) error {
 	if err != nil {
 		return refusal(s.path, err)
 	}
-	if err := s.stmts.write(tx, rows); err != nil {
+	if err := f(tx); err != nil {
 		// Without a COMMIT nothing is written, whatever ROLLBACK says. SQLite has
 		// rolled back by itself after some errors, and then ROLLBACK fails; the
 		// connection is replaced before it is used again.

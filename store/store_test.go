@@ -50,7 +50,7 @@ func load(t testing.TB, s *Store) *core.State {
 func text(s *core.State) string {
 	out, err := json.MarshalIndent(map[string]any{
 		"slots": s.Slots, "bindings": s.Bindings, "delegations": s.Delegations,
-		"leases": s.Leases, "actions": s.Actions, "seq": s.Seq,
+		"leases": s.Leases, "actions": s.Actions, "past": s.Past, "seq": s.Seq,
 	}, "", " ")
 	if err != nil {
 		panic(err)
@@ -159,7 +159,7 @@ func TestCommitIsThereAfterReopening(t *testing.T) {
 		if diff := cmp.Diff(text(want), text(load(t, s))); diff != "" {
 			t.Fatal(diff)
 		}
-		got, err := s.Events(0, 10)
+		got, err := s.Journal(0, 10)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,7 +189,7 @@ func TestFilesAreThePersonsAlone(t *testing.T) {
 func TestEveryConnectionIsSetUp(t *testing.T) {
 	s := world(t)
 	for pragma, want := range map[string]string{
-		"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "recursive_triggers": "1", "busy_timeout": "5000",
+		"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "recursive_triggers": "1", "busy_timeout": "5000", "auto_vacuum": "2",
 		"user_version": fmt.Sprint(len(migrations)), "application_id": fmt.Sprint(applicationID),
 	} {
 		var got string
@@ -311,9 +311,13 @@ func TestTriggersRefuse(t *testing.T) {
 	s := world(t)
 	commit(t, s, step(2, &core.Delta{Actions: []*core.Action{func() *core.Action {
 		v := testAction("a1", "c1", "l1", 5)
-		v.Sent = true
+		v.Sent, v.Closed = true, true
 		return v
 	}()}}))
+	commit(t, s, step(3, &core.Delta{Slots: []*core.Slot{testSlot("work", 6)}}))
+	if _, err := s.Trim(1, 10); err != nil {
+		t.Fatal(err)
+	}
 	for stmt, want := range map[string]string{
 		"UPDATE slots SET epoch = 4":                                      "never go back",
 		"UPDATE slots SET ceiling = ceiling - 1":                          "never go back",
@@ -329,7 +333,14 @@ func TestTriggersRefuse(t *testing.T) {
 		"UPDATE journal SET reason = 'another'":                           "only appended",
 		"DELETE FROM journal WHERE seq = 2":                               "only appended",
 		"REPLACE INTO journal SELECT * FROM journal WHERE seq = 2":        "only grows",
-		"INSERT INTO journal VALUES (0,1,'k','',0,'','','p','',NULL)":     "only grows",
+		"INSERT INTO journal VALUES (0,1,'k','',0,'','','p','',NULL,9)":   "only grows",
+		"INSERT INTO journal VALUES (2,1,'k','',0,'','','p','',NULL,9)":   "only grows",
+		"DELETE FROM snapshot":                                            "never deleted",
+		"DELETE FROM snapshot_entities":                                   "never deleted",
+		"UPDATE snapshot SET seq = 0":                                     "only goes forward",
+		"INSERT INTO snapshot VALUES (2,0,0)":                             "CHECK",
+		"UPDATE actions SET local = 'unknown'":                            "is final",
+		"UPDATE actions SET closed = 0":                                   "is final",
 		"DELETE FROM bindings":                                            "FOREIGN KEY",
 		"INSERT INTO bindings VALUES ('new','work',2,'{}')":               "CHECK",
 		"UPDATE leases SET binding = 'nothing'":                           "FOREIGN KEY",
@@ -398,7 +409,8 @@ func TestEventsAreBounded(t *testing.T) {
 		{0, 3, 3, 1}, {5, 2, 2, 6}, {0, MaxEvents * 2, MaxEvents, 1}, {MaxEvents + 8, 10, 2, MaxEvents + 9},
 		{MaxEvents + 10, 10, 0, 0}, {0, 0, 0, 0}, {0, -1, 0, 0},
 	} {
-		got, err := s.Events(c.after, c.limit)
+		page, err := s.Events(core.EventQuery{After: c.after, Limit: c.limit})
+		got := page.Entries
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -447,7 +459,7 @@ func TestClosedStoreRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, errLoad := s.Load()
-	_, errEvents := s.Events(0, 1)
+	_, errEvents := s.Events(core.EventQuery{Limit: 1})
 	for _, err := range []error{errLoad, errEvents, s.Reopen(), s.Commit(step(2, &core.Delta{}))} {
 		wantCode(t, err, core.CodeUnavailable, "closed")
 	}

@@ -40,9 +40,12 @@ WHERE binding = excluded.binding AND client = excluded.client AND lease = exclud
   AND epoch = excluded.epoch AND class = excluded.class
   AND authority IN ('admitted', excluded.authority)`
 
-	insertEntry = `INSERT INTO journal (seq, at, kind, slot, epoch, lease, action, principal, reason, change)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	insertEntry = `INSERT INTO journal (seq, at, kind, slot, epoch, lease, action, principal, reason, change, total)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? + coalesce((SELECT total FROM journal ORDER BY seq DESC LIMIT 1), 0))`
 )
+
+// entryOverhead is about what an entry takes besides its reason and its change.
+const entryOverhead = 100
 
 // statements are prepared once for the writer's connection.
 type statements struct {
@@ -125,7 +128,8 @@ func encode(d *core.Delta) (*rows, error) {
 			change = string(e.Change)
 		}
 		r.journal = append(r.journal, row{fmt.Sprintf("journal entry %d", e.Seq), []any{
-			e.Seq, e.AtMs, e.Kind, e.Slot, int64(e.Epoch), e.Lease, e.Action, e.Principal, e.Reason, change}})
+			e.Seq, e.AtMs, e.Kind, e.Slot, int64(e.Epoch), e.Lease, e.Action, e.Principal, e.Reason, change,
+			entryOverhead + len(e.Reason) + len(e.Change)}})
 	}
 	return r, err
 }

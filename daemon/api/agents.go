@@ -288,11 +288,29 @@ func (d *door) act(r *http.Request) (any, *core.Error) {
 	if res.Refusal != nil {
 		return nil, res.Refusal
 	}
-	if res.Action.Lease != in.Lease {
-		return former(res.Action), nil
-	}
 	const grace = 250 * time.Millisecond // for the host to say that its deadline came
-	return d.record(d.Engine.Settled(r.Context(), res.Action, time.Duration(q.DeadlineMs)*time.Millisecond+grace)), nil
+	wait := time.Duration(q.DeadlineMs)*time.Millisecond + grace
+	if res.Action.Lease != in.Lease {
+		wait = 0
+	}
+	a, e := d.Engine.Settled(r.Context(), res.Action, wait)
+	return d.told(a, e, in.Lease)
+}
+
+// told is what a lease is told of an action: one of its own, or one of a former lease
+// of the same agent.
+func (d *door) told(a *core.Action, err error, lease core.LeaseID) (any, *core.Error) {
+	switch {
+	case err != nil:
+		return nil, unreadable(err)
+	case a.Lease != lease:
+		return former(a), nil
+	}
+	return d.record(a), nil
+}
+
+func unreadable(err error) *core.Error {
+	return core.Refuse(core.CodeUnavailable, "the record cannot be read: "+err.Error(), "look it up again by its id; do not send it again under another")
 }
 
 // whenReady asks for an action, and as long as the action may live waits for a browser
@@ -356,17 +374,11 @@ func (d *door) lookUp(r *http.Request) (any, *core.Error) {
 	if res.Refusal != nil {
 		return nil, res.Refusal
 	}
-	var a *core.Action
-	d.Engine.View(func(s *core.State, _ core.Now) {
-		a = s.ActionByClient(res.Lease.Binding, core.ClientID(r.PathValue("id")))
-	})
-	if a == nil || a.Agent != res.Lease.Agent {
+	a, err := d.Engine.ActionByClient(res.Lease.Binding, core.ClientID(r.PathValue("id")))
+	if err == nil && (a == nil || a.Agent != res.Lease.Agent) {
 		return nil, core.Refuse(core.CodeNotFound, "this lease has no action with this id", "it was never admitted")
 	}
-	if a.Lease != res.Lease.ID {
-		return former(a), nil
-	}
-	return d.record(a), nil
+	return d.told(a, err, res.Lease.ID)
 }
 
 // summary names an action for people and the journal. It never holds what is typed,

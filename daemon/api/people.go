@@ -131,18 +131,27 @@ func (d *door) actions(r *http.Request) (any, *core.Error) {
 	if _, err := d.info(name); err != nil {
 		return nil, err
 	}
-	open := r.URL.Query().Get("open") == "1"
-	out := []core.Record{}
-	d.Engine.View(func(s *core.State, _ core.Now) {
-		for _, a := range s.Actions {
-			if a.Slot == name && !(open && a.Closed) {
-				out = append(out, a.Record)
-			}
+	q := r.URL.Query()
+	limit, refusal := number(q.Get("limit"), maxActions, maxActions)
+	if refusal != nil {
+		return nil, refusal
+	}
+	found := d.Engine.OpenActions(name)
+	if q.Get("open") != "1" {
+		var err error
+		if found, err = d.Engine.Actions(name, core.ActionID(q.Get("before")), int(limit)); err != nil {
+			return nil, unreadable(err)
 		}
-	})
-	slices.SortFunc(out, func(a, b core.Record) int { return compare(a.Action, b.Action) })
+	}
+	out := make([]core.Record, len(found))
+	for i, a := range found {
+		out[i] = a.Record
+	}
 	return out, nil
 }
+
+// maxActions bounds one answer of the ledger; ?before=ACTION asks for older ones.
+const maxActions = 1000
 
 func compare[T ~string](a, b T) int {
 	switch {
@@ -455,9 +464,11 @@ func (d *door) revoke(r *http.Request) (any, *core.Error) {
 }
 
 func (d *door) action(r *http.Request) (any, *core.Error) {
-	var a *core.Action
-	d.Engine.View(func(s *core.State, _ core.Now) { a = s.Actions[core.ActionID(r.PathValue("action"))] })
-	if a == nil {
+	a, err := d.Engine.Action(core.ActionID(r.PathValue("action")))
+	switch {
+	case err != nil:
+		return nil, unreadable(err)
+	case a == nil:
 		return nil, core.Refuse(core.CodeNotFound, "there is no such action", "sessiondock actions SLOT")
 	}
 	return a.Record, nil
@@ -521,12 +532,12 @@ func number(text string, def, most int64) (int64, *core.Error) {
 }
 
 func (d *door) rows(after int64, limit int) ([]wire.EventRow, *core.Error) {
-	entries, err := d.Engine.Events(after, limit)
+	page, err := d.Engine.Events(core.EventQuery{After: after, Limit: limit})
 	if err != nil {
 		return nil, core.Refuse(core.CodeUnavailable, "the journal cannot be read: "+err.Error(), "")
 	}
-	out := make([]wire.EventRow, len(entries))
-	for i, e := range entries {
+	out := make([]wire.EventRow, len(page.Entries))
+	for i, e := range page.Entries {
 		out[i] = wire.EventRow{Seq: e.Seq, AtMs: e.AtMs, Kind: e.Kind, Slot: e.Slot, Epoch: e.Epoch, Principal: e.Principal, Reason: e.Reason}
 	}
 	return out, nil

@@ -34,7 +34,7 @@ func (e *Engine) tell(actions []*core.Action) {
 
 // Settled waits for the host's last word on an action, for the end of its epoch, or
 // for d, and returns what is known then. None of the three is turned into another.
-func (e *Engine) Settled(ctx context.Context, a *core.Action, d time.Duration) *core.Action {
+func (e *Engine) Settled(ctx context.Context, a *core.Action, d time.Duration) (*core.Action, error) {
 	done := make(chan *core.Action, 1)
 	e.waiting.mu.Lock()
 	e.waiting.by[a.Action] = append(e.waiting.by[a.Action], done)
@@ -44,20 +44,20 @@ func (e *Engine) Settled(ctx context.Context, a *core.Action, d time.Duration) *
 	defer timer.Stop()
 	for {
 		changed := e.Changed(a.Slot)
-		e.View(func(s *core.State, _ core.Now) { a = s.Actions[a.Action] })
+		e.View(func(s *core.State, _ core.Now) { a = s.Action(a.Action) })
 		if a.Host != "" || a.Over {
-			return a
+			return e.whole(a)
 		}
 		select {
 		case a = <-done:
-			return a
+			return a, nil
 		case <-changed:
 		case <-timer.C:
-			return a
+			return a, nil
 		case <-ctx.Done():
-			return a
+			return a, nil
 		case <-e.ctx.Done():
-			return a
+			return a, nil
 		}
 	}
 }

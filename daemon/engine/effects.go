@@ -41,8 +41,9 @@ func (e *Engine) carry(eff core.Effect) {
 		}
 		c := Context{Payload: payload}
 		e.View(func(s *core.State, now core.Now) {
-			c.Action = s.Actions[eff.Action]
-			c.LeftMs = c.Action.Deadline.LeftMs(now)
+			if c.Action = s.Actions[eff.Action]; c.Action != nil { // else it is closed already
+				c.LeftMs = c.Action.Deadline.LeftMs(now)
+			}
 		})
 		if !ok || c.LeftMs <= 0 {
 			e.later(core.Overdue{Action: eff.Action}) // a commit took longer than it had

@@ -14,13 +14,20 @@ import (
 	"sessiondock.dev/sessiondock/daemon/supervise"
 )
 
-// Store makes decisions durable. A Commit that answers an error may or may not have
-// happened: the engine then reopens and reads.
+// Store makes decisions durable. A Commit or a Trim that answers an error may or may not
+// have happened: the engine then reopens and reads.
 type Store interface {
-	Load() (*core.State, error)
+	LoadOpen() (*core.State, error)
 	Commit(*core.Delta) error
 	Reopen() error
-	Events(after int64, limit int) ([]core.Entry, error)
+	Trim(upTo int64, limit int) (core.Trimmed, error)
+
+	// Readers, which do not keep the writer waiting.
+	Action(core.ActionID) (*core.Action, error)
+	Actions(slot core.SlotName, before core.ActionID, limit int) ([]*core.Action, error)
+	Events(core.EventQuery) (core.EventPage, error)
+	Kept() (core.Kept, error)
+	Cut(beforeMs, bytes int64) (int64, error)
 }
 
 // Link is the daemon's end of one attested connection to a slot's host. Carry must
@@ -136,7 +143,7 @@ func New(store Store, sup supervise.Supervisor, clock Clock, log *slog.Logger, o
 }
 
 func (e *Engine) load() error {
-	s, err := e.store.Load()
+	s, err := e.store.LoadOpen()
 	if err != nil {
 		return err
 	}
@@ -520,11 +527,6 @@ func (e *Engine) show(all []decided) {
 	if slices.ContainsFunc(all, func(d decided) bool { return len(d.res.Delta.Journal) > 0 }) {
 		wake("") // those who follow the journal
 	}
-}
-
-// Events reads the journal after a sequence number.
-func (e *Engine) Events(after int64, limit int) ([]core.Entry, error) {
-	return e.store.Events(after, limit)
 }
 
 // Wait blocks until ready says so about the state, the slot has not changed for the

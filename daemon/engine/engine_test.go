@@ -287,6 +287,16 @@ func TestOutcomesShareACommit(t *testing.T) {
 	r.until(func(s *core.State) bool { return s.Actions["action-1"].Reported == 7 })
 }
 
+// action reads an action from where it is kept.
+func (r *rig) action(id core.ActionID) *core.Action {
+	r.t.Helper()
+	a, err := r.e.Action(id)
+	if err != nil || a == nil {
+		r.t.Fatalf("action %s: %v", id, err)
+	}
+	return a
+}
+
 func TestEffectsOfAnOvertakenEpochAreDropped(t *testing.T) { // I4
 	r := newRig(t)
 	r.lease()
@@ -313,7 +323,10 @@ func TestEffectsOfAnOvertakenEpochAreDropped(t *testing.T) { // I4
 		t.Fatalf("%d actions sent although the person took over before their commit was done", n)
 	}
 	r.drain()
-	r.until(func(s *core.State) bool { return s.Actions["action-1"].Local == core.NotDispatched })
+	r.until(func(s *core.State) bool { return s.Action("action-1").Closed })
+	if a := r.action("action-1"); a.Local != core.NotDispatched {
+		t.Fatalf("local %s", a.Local)
+	}
 }
 
 func TestFailedCommitIsUnknownAndReadAgain(t *testing.T) {
@@ -334,7 +347,7 @@ func TestFailedCommitIsUnknownAndReadAgain(t *testing.T) {
 			return s.Slots["shop"].Epoch > epoch && s.Leases["lease-1"].State == core.LeaseSuspended
 		})
 		var a *core.Action
-		r.e.View(func(s *core.State, _ core.Now) { a = s.Actions["action-1"] })
+		r.e.View(func(s *core.State, _ core.Now) { a = s.Action("action-1") })
 		if (a != nil) != kept {
 			t.Fatalf("kept %v: the state says %v", kept, a)
 		}
@@ -429,11 +442,11 @@ func TestTakeoversAndGrantsInterleaved(t *testing.T) {
 	group.Wait()
 	var rows []core.Entry
 	for {
-		more, err := r.e.Events(int64(len(rows)), 1000)
+		more, err := r.e.Events(core.EventQuery{After: int64(len(rows)), Limit: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if rows = append(rows, more...); len(more) == 0 {
+		if rows = append(rows, more.Entries...); len(more.Entries) == 0 {
 			break
 		}
 	}
@@ -552,9 +565,12 @@ func TestAnOverdueActionIsRefusedByTheEngine(t *testing.T) {
 	close(hang)
 	<-done
 	r.until(func(s *core.State) bool {
-		a := s.Actions["action-1"]
-		return a != nil && a.Local == core.NotDispatched && a.Authority == core.Refused(core.CodeDeadline)
+		a := s.Action("action-1")
+		return a != nil && a.Closed
 	})
+	if a := r.action("action-1"); a.Local != core.NotDispatched || a.Authority != core.Refused(core.CodeDeadline) {
+		t.Fatalf("local %s, authority %s", a.Local, a.Authority)
+	}
 	if n := r.l.count(func(e core.Effect) bool { _, ok := e.(core.SendAction); return ok }); n != 0 {
 		t.Fatalf("%d actions sent", n)
 	}

@@ -36,7 +36,7 @@ var Routes = []Route{
 	{"GET", "/v1/slots/{slot}", "control", "", "", "SlotInfo", "one slot"},
 	{"DELETE", "/v1/slots/{slot}", "control", "", "", "", "remove a slot; its epoch stays"},
 	{"GET", "/v1/slots/{slot}/status", "control", "", "", "Status", "the three answers"},
-	{"GET", "/v1/slots/{slot}/actions", "control", "", "", "Record...", "the ledger; ?open=1: what is not settled"},
+	{"GET", "/v1/slots/{slot}/actions", "control", "", "", "Record...", "the ledger, the newest thousand actions, oldest first; ?before=ACTION&limit=N: older ones; ?open=1: what is not settled"},
 	{"POST", "/v1/slots/{slot}/takeover", "control", "", "ChangeRequest", "Status", "control to the person; answers when the fence is acknowledged or known not to be"},
 	{"POST", "/v1/slots/{slot}/handback", "control", "", "ChangeRequest", "Status", "control back, to the interrupted agent or to the queue"},
 	{"POST", "/v1/slots/{slot}/start", "control", "", "ChangeRequest", "Status", "start the browser"},

@@ -1,0 +1,54 @@
+-- The journal can be trimmed: its oldest entries leave it for the snapshot, which holds
+-- every entity as those entries made it. Snapshot and journal together still give the
+-- whole state, without a look at the other tables.
+
+CREATE TABLE snapshot (
+  one INTEGER NOT NULL PRIMARY KEY CHECK (one = 1),
+  seq INTEGER NOT NULL CHECK (seq >= 0),  -- of the last entry that is in it
+  at  INTEGER NOT NULL                    -- when that was written, unix milliseconds
+) STRICT;
+
+INSERT INTO snapshot VALUES (1, 0, 0);
+
+CREATE TRIGGER snapshot_goes_forward BEFORE UPDATE ON snapshot
+WHEN new.seq < old.seq
+BEGIN SELECT RAISE(ABORT, 'the snapshot only goes forward'); END;
+
+CREATE TRIGGER snapshot_stays BEFORE DELETE ON snapshot
+BEGIN SELECT RAISE(ABORT, 'the snapshot stands for entries that are gone: it is never deleted'); END;
+
+CREATE TABLE snapshot_entities (
+  kind TEXT NOT NULL CHECK (kind IN ('slot', 'binding', 'delegation', 'lease', 'action')),
+  id   TEXT NOT NULL CHECK (id <> ''),
+  body TEXT NOT NULL,
+  PRIMARY KEY (kind, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER snapshot_entities_stay BEFORE DELETE ON snapshot_entities
+BEGIN SELECT RAISE(ABORT, 'the snapshot stands for entries that are gone: it is never deleted'); END;
+
+-- total is how many bytes all entries up to this one took: two of them tell the size
+-- of what lies between, without reading it.
+DROP TRIGGER journal_is_final;
+ALTER TABLE journal ADD COLUMN total INTEGER NOT NULL DEFAULT 0;
+UPDATE journal SET total = upto.total FROM (
+  SELECT seq, sum(100 + octet_length(reason) + coalesce(octet_length(change), 0)) OVER (ORDER BY seq) AS total FROM journal
+) AS upto WHERE upto.seq = journal.seq;
+
+CREATE TRIGGER journal_is_final BEFORE UPDATE ON journal
+BEGIN SELECT RAISE(ABORT, 'the journal is only appended to'); END;
+
+DROP TRIGGER journal_stays;
+CREATE TRIGGER journal_stays BEFORE DELETE ON journal
+WHEN old.seq > (SELECT seq FROM snapshot)
+BEGIN SELECT RAISE(ABORT, 'the journal is only appended to: an entry leaves it for the snapshot'); END;
+
+DROP TRIGGER journal_in_order;
+CREATE TRIGGER journal_in_order BEFORE INSERT ON journal
+WHEN new.seq <= max((SELECT seq FROM snapshot), (SELECT coalesce(max(seq), 0) FROM journal))
+BEGIN SELECT RAISE(ABORT, 'the journal''s sequence only grows'); END;
+
+-- What is known of a closed action is final (I6). Only its body may become shorter.
+CREATE TRIGGER actions_stay_closed BEFORE UPDATE ON actions
+WHEN old.closed = 1 AND (new.closed <> 1 OR new.authority <> old.authority OR new.local <> old.local OR new.remote <> old.remote)
+BEGIN SELECT RAISE(ABORT, 'the outcome of a closed action is final'); END;
