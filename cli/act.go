@@ -197,12 +197,20 @@ func (a *app) lease(c *cobra.Command, args []string) (core.LeaseID, []string, er
 		_, verbFirst = wire.Verb(args[0])
 	}
 	switch {
+	case !verbFirst && !isULID(args[0]):
+		_, err := wire.CheckAct(wire.Act{Verb: args[0]}) // it lists the verbs
+		return "", nil, err
 	case !verbFirst:
 		return core.LeaseID(args[0]), args[1:], nil
 	case fromEnv == "":
 		return "", nil, usage(c, "LEASE is missing, and %s is not set", envLease)
 	}
 	return fromEnv, args, nil
+}
+
+// isULID says whether an argument has the form of a lease's identifier.
+func isULID(s string) bool {
+	return len(s) == 26 && strings.Trim(s, "0123456789ABCDEFGHJKMNPQRSTVWXYZ") == ""
 }
 
 func (a *app) act(c *cobra.Command, f *actFlags, args []string) error {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -94,8 +95,8 @@ result on the website.`,
 		}
 	}
 	add(groupDaemon, a.upCmd(), a.downCmd(), a.demoCmd(), a.versionCmd())
-	add(groupSlots, a.slotCmd(), a.bindCmd(), a.bindingCmd(), a.delegateCmd())
-	add(groupAgent, a.leaseCmd(), a.actCmd())
+	add(groupSlots, a.slotCmd(), a.bindCmd(), a.bindingCmd(), a.confirmCmd(), a.delegateCmd(), a.delegationCmd())
+	add(groupAgent, a.leaseCmd(), a.actCmd(), a.retainCmd())
 	add(groupPerson, a.statusCmd(), a.takeoverCmd(), a.handbackCmd(), a.actionsCmd(), a.resolveCmd(), a.quarantineCmd(), a.eventsCmd())
 	root.AddCommand(exitCodesTopic(), outputTopic(), environmentTopic())
 	ownErrors(root)
@@ -163,6 +164,35 @@ func names(want ...string) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// optional lets one argument be left out.
+func optional(name string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return usage(c, "%q is one argument too many: %s is the only one", args[1], name)
+		}
+		return nil
+	}
+}
+
+// atLeast refuses a duration that was given and is shorter than the shortest that
+// means anything: the daemon would take 0 for its default.
+func atLeast(c *cobra.Command, flag string, d, shortest time.Duration) error {
+	if c.Flags().Changed(flag) && d < shortest {
+		return usage(c, "--%s must be at least %s", flag, shortest)
+	}
+	return nil
+}
+
+// boundsGiven refuses a bound below 1, which the daemon would take for none.
+func boundsGiven(c *cobra.Command, flags ...string) error {
+	for _, name := range flags {
+		if n, err := c.Flags().GetInt64(name); err == nil && c.Flags().Changed(name) && n < 1 {
+			return usage(c, "--%s must be at least 1; leave it out for no bound", name)
+		}
+	}
+	return nil
 }
 
 // paths and the two doors.

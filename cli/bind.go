@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -22,16 +23,29 @@ func (a *app) bindCmd() *cobra.Command {
 		Short: "Declare what a slot may be used for",
 		Long: `A binding is what a person delegates: one slot, for one project, environment and
 account, within certain origins. An agent gets the binding it was delegated and no
-other.`,
+other.
+
+A conflict key (--key) names something that is shared beyond this browser, such as
+one product: a lease takes all of its keys or waits, and one that is exclusive is
+held by one slot at a time. A budget (--max-actions and others) is each lease's own.
+An account other than none must be confirmed before a lease: sessiondock confirm.`,
 		Example: `  sessiondock bind shop-admin --slot shop --origin https://shop.example \
-      --start https://shop.example/admin --account none --max-lifetime 2h`,
+      --start https://shop.example/admin --account none --max-lifetime 2h
+  sessiondock bind stock --slot shop --account ops@shop.example \
+      --key shop:product/42 --key shop:stock:shared --max-actions 500`,
 		Args: names("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if slot == "" {
 				return usage(c, "--slot is missing")
 			}
-			if lifetime < 0 || window < 0 {
-				return usage(c, "a duration cannot be negative")
+			if err := atLeast(c, "max-lifetime", lifetime, time.Second); err != nil {
+				return err
+			}
+			if err := atLeast(c, "watch", window, time.Millisecond); err != nil {
+				return err
+			}
+			if err := boundsGiven(c, "max-actions", "max-per-minute", "max-bytes"); err != nil {
+				return err
 			}
 			r.Name, r.Slot = core.BindingName(args[0]), core.SlotName(slot)
 			r.MaxLifetimeMs, r.WatchMs = lifetime.Milliseconds(), window.Milliseconds()
@@ -39,6 +53,9 @@ other.`,
 				dir, err := filepath.Abs(r.Worktree)
 				if err != nil {
 					return err
+				}
+				if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+					return core.Refuse(core.CodeInvalid, fmt.Sprintf("the worktree %s is not a directory", dir), "make it first: git worktree add "+dir)
 				}
 				r.Worktree = dir
 			}
@@ -61,10 +78,14 @@ other.`,
 	f.StringVar(&r.Project, "project", "", "the project it is for")
 	f.StringVar(&r.Worktree, "worktree", "", "the git worktree it is for")
 	f.StringVar(&r.Environment, "environment", "", "the environment, such as staging")
-	f.StringVar(&r.Account, "account", "", "none: no sign-in is needed (another account cannot be confirmed in this version, and is refused)")
+	f.StringVar(&r.Account, "account", "", "the account that must be signed in, which a person confirms; none: no sign-in is needed")
 	f.StringVar(&r.Tenant, "tenant", "", "the tenant that the account must be in")
 	f.StringVar(&r.Start, "start", "", "the page to open with")
 	f.StringArrayVar(&r.Origins, "origin", nil, "an origin the agent may use, repeatable (default: any)")
+	f.StringArrayVar(&r.Keys, "key", nil, "a conflict key that each lease takes, KEY or KEY:shared, repeatable")
+	f.Int64Var(&r.Budget.Actions, "max-actions", 0, "how many actions a lease may ask for (default: no bound)")
+	f.Int64Var(&r.Budget.PerMinute, "max-per-minute", 0, "how many in any minute (default: no bound)")
+	f.Int64Var(&r.Budget.Bytes, "max-bytes", 0, "how many bytes its requests and results may have together (default: no bound)")
 	f.DurationVar(&lifetime, "max-lifetime", 0, "the longest a lease may live with renewals (default 8h)")
 	f.DurationVar(&window, "watch", 0, "how long requests are watched after an action (default 5s)")
 	f.StringVar(&r.Owner, "owner", "", "who answers for it")

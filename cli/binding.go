@@ -32,9 +32,9 @@ func (a *app) bindingListCmd() *cobra.Command {
 			return a.show(bindings, func() error {
 				var rows [][]string
 				for _, b := range bindings {
-					rows = append(rows, []string{string(b.Name), string(b.Slot), b.Project, b.Environment, b.Account, clip(strings.Join(b.Origins, " "), 40)})
+					rows = append(rows, []string{string(b.Name), string(b.Slot), b.Project, b.Environment, b.Account, clip(strings.Join(b.Keys, " "), 30), clip(strings.Join(b.Origins, " "), 40)})
 				}
-				return a.table([]string{"BINDING", "SLOT", "PROJECT", "ENVIRONMENT", "ACCOUNT", "ORIGINS"}, rows,
+				return a.table([]string{"BINDING", "SLOT", "PROJECT", "ENVIRONMENT", "ACCOUNT", "KEYS", "ORIGINS"}, rows,
 					"no bindings yet: sessiondock bind NAME --slot SLOT")
 			})
 		},
@@ -56,18 +56,32 @@ func (a *app) bindingShowCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.show(b, func() error { return a.printBinding(b) })
+			return a.show(b, func() error {
+				st, err := door.Status(c.Context(), b.Slot)
+				if err != nil {
+					return err
+				}
+				return a.printBinding(b, st)
+			})
 		},
 	}
 }
 
-func (a *app) printBinding(b *core.Binding) error {
+// printBinding prints a binding; whether its sign-in was confirmed before the browser's
+// last restart is known to its slot.
+func (a *app) printBinding(b *core.Binding, st *core.Status) error {
 	var out strings.Builder
+	sign := ""
+	for _, s := range st.SignIns {
+		if s.Binding == b.Name {
+			sign = signIn(s.Account, s.Confirmed, s.BeforeRestart)
+		}
+	}
 	for _, f := range []struct{ name, value string }{
 		{"binding", string(b.Name)}, {"slot", string(b.Slot)}, {"project", b.Project}, {"worktree", b.Worktree},
-		{"environment", b.Environment}, {"account", b.Account}, {"tenant", b.Tenant}, {"start", b.Start},
+		{"environment", b.Environment}, {"account", b.Account}, {"tenant", b.Tenant}, {"sign-in", sign}, {"start", b.Start},
 		{"origins", strings.Join(b.Origins, " ")}, {"keys", strings.Join(b.Keys, " ")},
-		{"max lifetime", orDefault(b.MaxLifetimeMs)}, {"watch", orDefault(b.WatchMs)},
+		{"budget", budget(b.Budget, nil)}, {"max lifetime", orDefault(b.MaxLifetimeMs)}, {"watch", orDefault(b.WatchMs)},
 		{"owner", b.Owner}, {"recovery owner", b.RecoveryOwner}, {"cost owner", b.CostOwner},
 		{"created", clock(b.Created)},
 	} {

@@ -261,10 +261,20 @@ func TestStatusFitsAndNamesUnknown(t *testing.T) {
 			Commands:  []core.CommandNow{{Action: "01A", Summary: "click button Save\x1b[31m with a name that is rather long", RunningMs: 4200, Local: core.LocalUnknown}},
 			Documents: []core.DocNow{{Document: "D", URL: "https://shop.example/product/42", Why: "agent_script"}},
 			Launch:    &core.LaunchNow{Generation: 3, Containment: "weak", State: "running", Link: "up"}},
-		Remote:     core.RemoteNow{State: "unknown", Requests: []core.RequestNow{{Action: "01A", Method: "POST", URL: "https://shop.example/save", State: "in_flight"}}},
-		Offer:      core.Offer{Why: []string{"held by a person"}},
-		Quarantine: []core.Reason{{Text: "an action is open", Resolve: "sessiondock resolve 01A --applied"}},
-		Sentences:  core.Sentences{Warnings: []string{"Code that the agent put into this page may still run. Reload before you type a secret."}},
+		Remote:      core.RemoteNow{State: "unknown", Requests: []core.RequestNow{{Action: "01A", Method: "POST", URL: "https://shop.example/save", State: "in_flight"}}},
+		Offer:       core.Offer{Why: []string{"held by a person"}},
+		Quarantine:  []core.Reason{{Text: "an action is open", Resolve: "sessiondock resolve 01A --applied"}},
+		Interrupted: &core.Interrupt{Lease: "01B", Agent: "ada", ExpiresInMs: 60_000, Ask: &core.Ask{Reason: "sign in"}},
+		Keys:        []string{"shop:product/42", "stock:shared"},
+		Queue: []core.Waiter{{Lease: "01C", Agent: "ben", Binding: "nightly", Priority: 5, Position: 1, WaitMs: 90_000,
+			Reasons: []string{"held by a person (popup)", "key till held by cleo for 9 min more (slot b)"}}},
+		Asks:       []core.AskNow{{Lease: "01D", Agent: "eve", Ask: core.Ask{Reason: "may I?"}}},
+		Retentions: []core.RetentionNow{{Lease: "01D", Agent: "eve", Retention: core.Retention{ForMs: 3_600_000, Reason: "the import is not done"}}},
+		SignIns: []core.SignIn{
+			{Binding: "stock", Account: "ops", Confirmed: &core.Confirmation{By: "human:cli", AtMs: 1, Note: "looked"}, BeforeRestart: true},
+			{Binding: "till", Account: "ops"},
+		},
+		Sentences: core.Sentences{Warnings: []string{"Code that the agent put into this page may still run. Reload before you type a secret.", "eve asks for a person: may I?"}},
 	}
 	for _, colour := range []bool{false, true} {
 		var out bytes.Buffer
@@ -282,10 +292,18 @@ func TestStatusFitsAndNamesUnknown(t *testing.T) {
 		if strings.Count(text, "UNKNOWN") != 2 {
 			t.Errorf("both unknowns must be said:\n%s", text)
 		}
-		for _, want := range []string{"Who may act now?", "epoch 8", "a script of the agent may still run", "POST https://shop.example/save", "sessiondock resolve 01A"} {
-			if !strings.Contains(text, want) {
+		for _, want := range []string{"Who may act now?", "epoch 8", "a script of the agent may still run", "POST https://shop.example/save", "sessiondock resolve 01A",
+			"sessiondock handback shop --to ada", "ada had asked: sign in", "conflict keys: shop:product/42, stock:shared",
+			"waiting, place 1: ben for binding nightly, priority 5, 1m30s left to wait: held by a person (popup); key till held by cleo for 9 min more (slot b)",
+			"eve asks for a person: may I?", "sessiondock lease answer 01D --approve | --decline",
+			"eve asks to keep its lease for 1h0m0s more: the import is not done", "sessiondock retain approve 01D",
+			"before the last restart of the browser (looked)", "the sign-in as ops is not confirmed: sessiondock confirm till"} {
+			if !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
 				t.Errorf("%q is missing:\n%s", want, text)
 			}
+		}
+		if strings.Count(text, "eve asks for a person") != 1 {
+			t.Errorf("an ask is said twice:\n%s", text)
 		}
 		if colour {
 			continue
@@ -319,6 +337,47 @@ func TestSaveResult(t *testing.T) {
 		}
 		if got, err := os.ReadFile(path); err != nil || string(got) != want {
 			t.Errorf("%s: %q, %v", raw, got, err)
+		}
+	}
+}
+
+// TestALeaseSaysWhatItMayAndWhatItAsks prints each of a lease's parts.
+func TestALeaseSaysWhatItMayAndWhatItAsks(t *testing.T) {
+	l := &wire.LeaseReply{
+		Lease: "01D", Slot: "shop", Binding: "stock", Agent: "eve", State: core.LeaseActive, Epoch: 9, ExpiresInMs: 60_000, MaxLifetimeMs: 120_000,
+		Keys: []core.KeyClaim{{Key: "shop:product/42"}, {Key: "stock", Shared: true}}, Budget: core.Budget{Actions: 10, PerMinute: 5}, Spent: core.Spent{Actions: 3, Bytes: 700},
+		Ask:       &core.Ask{Reason: "may I?", AtMs: 1, State: "taken_over", By: "human:popup", AnswerMs: 2},
+		Retention: &core.Retention{ID: "R", ForMs: 3_600_000, Reason: "not done", AtMs: 1, State: "approved", By: "human:cli", DecidedMs: 2, Note: "until noon"},
+	}
+	waiting := &wire.LeaseReply{Lease: "01C", State: core.LeaseWaiting, Agent: "ben", Place: &core.Place{Position: 2, Of: 3, WaitMs: 5000, Passed: 1, Why: []string{"held by eve for 9 min more"}}}
+	var out bytes.Buffer
+	a := &app{out: &out}
+	for _, l := range []*wire.LeaseReply{l, waiting} {
+		if err := a.printLease(l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := strings.Join(strings.Fields(out.String()), " ")
+	for _, want := range []string{
+		"keys: shop:product/42, stock:shared", "used: 3 of 10 actions, 700 bytes, at most 5 a minute", "may I?, at ", "; taken over by human:popup at ",
+		"wants: 1h0m0s from the approval on: not done, at ", "; approved by human:cli at ", "(until noon)", "sessiondock retain acknowledge 01D",
+		"waits: place 2 of 3, passed 1 times because of its keys: held by eve for 9 min more; 5s left to wait",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing:\n%s", want, out.String())
+		}
+	}
+}
+
+// TestAClockAloneIsNoChange: who waits is not told of each second.
+func TestAClockAloneIsNoChange(t *testing.T) {
+	at := func(why string) string { return untimed(place(&core.Place{Position: 1, Of: 1, Why: []string{why}})) }
+	if at("held by eve for 59 s more") != at("held by eve for 2 h 10 min more") {
+		t.Error("a clock that runs is told as a change")
+	}
+	for _, other := range []string{"held by ben for 59 s more", "capacity: 1 of 1 browsers running", "held by eve2 for 59 s more"} {
+		if at("held by eve for 59 s more") == at(other) {
+			t.Errorf("%q is not told", other)
 		}
 	}
 }

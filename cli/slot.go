@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -166,10 +167,15 @@ func (a *app) slotListCmd() *cobra.Command {
 					if s.Status.Offer.Available {
 						offered = "yes"
 					}
+					waiting := ""
+					if n := len(s.Status.Queue); n > 0 {
+						waiting = strconv.Itoa(n)
+					}
 					rows = append(rows, []string{string(s.Slot), s.Display, holder(s.Status.Authority.Holder),
-						strconv.FormatUint(uint64(s.Status.Authority.Epoch), 10), browser, offered})
+						strconv.FormatUint(uint64(s.Status.Authority.Epoch), 10), browser, offered, waiting,
+						clip(strings.Join(s.Status.Keys, " "), 40)})
 				}
-				return a.table([]string{"SLOT", "DISPLAY", "HOLDER", "EPOCH", "BROWSER", "OFFERED"}, rows,
+				return a.table([]string{"SLOT", "DISPLAY", "HOLDER", "EPOCH", "BROWSER", "OFFERED", "WAITING", "KEYS"}, rows,
 					"no slots yet: sessiondock slot create NAME")
 			})
 		},

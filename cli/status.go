@@ -68,7 +68,7 @@ func (a *app) printStatuses(all []core.Status, none string) error {
 // printStatus writes the three answers. The words are the daemon's own sentences,
 // the same that the popup shows; the fields stand below them.
 func (a *app) printStatus(s *core.Status) error {
-	p := &page{a: a}
+	p := &page{a: a, said: map[string]bool{}}
 	p.title(string(s.Slot), s.Binding)
 	p.authority(s)
 	p.local(s)
@@ -80,14 +80,21 @@ func (a *app) printStatus(s *core.Status) error {
 
 // page builds the text of one status.
 type page struct {
-	a *app
-	b strings.Builder
+	a    *app
+	b    strings.Builder
+	said map[string]bool // warnings that stand in it
 }
 
 func (p *page) head(text string) { p.b.WriteString(p.a.paint(bold, text) + "\n") }
 func (p *page) line(text string) { p.b.WriteString(wrap("  ", text)) }
 func (p *page) item(format string, v ...any) {
 	p.b.WriteString(wrap("    - ", fmt.Sprintf(format, v...)))
+}
+
+// warn writes what a person must not miss.
+func (p *page) warn(text string) {
+	p.said[text] = true
+	p.b.WriteString(p.a.paint(yellow, strings.TrimRight(wrap("  ! ", text), "\n")) + "\n")
 }
 
 func (p *page) title(slot string, binding core.BindingName) {
@@ -114,10 +121,29 @@ func (p *page) authority(s *core.Status) {
 	}
 	p.line(strings.Join(facts, "; "))
 	if i := s.Interrupted; i != nil {
-		p.line(fmt.Sprintf("interrupted: %s, lease %s, %s left", i.Agent, i.Lease, left(i.ExpiresInMs)))
+		p.line(fmt.Sprintf("interrupted: %s, lease %s, %s left; to let it go on: sessiondock handback %s --to %s", i.Agent, i.Lease, left(i.ExpiresInMs), s.Slot, i.Agent))
+		if i.Ask != nil {
+			p.line(fmt.Sprintf("%s had asked: %s", i.Agent, i.Ask.Reason))
+		}
 	}
-	for n, w := range s.Queue {
-		p.item("waiting, place %d: %s, %s left%s", n+1, w.Agent, left(w.WaitMs), because(w.Reasons))
+	if len(s.Keys) > 0 {
+		p.line("conflict keys: " + strings.Join(s.Keys, ", "))
+	}
+	for _, q := range s.Asks {
+		p.warn(fmt.Sprintf("%s asks for a person: %s", q.Agent, q.Reason))
+		p.item("take over, then hand back to it: sessiondock takeover %s", s.Slot)
+		p.item("or only answer: sessiondock lease answer %s --approve | --decline", q.Lease)
+	}
+	for _, r := range s.Retentions {
+		p.warn(fmt.Sprintf("%s asks to keep its lease for %s more: %s", r.Agent, left(r.ForMs), r.Reason))
+		p.item("while it lives: sessiondock retain approve %s (or refuse)", r.Lease)
+	}
+	for _, w := range s.Queue {
+		priority := ""
+		if w.Priority != 0 {
+			priority = fmt.Sprintf(", priority %d", w.Priority)
+		}
+		p.item("waiting, place %d: %s for binding %s%s, %s left to wait%s", w.Position, w.Agent, w.Binding, priority, left(w.WaitMs), because(w.Reasons))
 	}
 }
 
@@ -175,7 +201,9 @@ func (p *page) answer(state, sentence string) {
 
 func (p *page) offer(s *core.Status) {
 	for _, w := range s.Sentences.Warnings {
-		p.b.WriteString(p.a.paint(yellow, strings.TrimRight(wrap("  ! ", w), "\n")) + "\n")
+		if !p.said[w] {
+			p.warn(w)
+		}
 	}
 	if s.Offer.Available {
 		p.head("Offered to agents: " + p.a.paint(green, "yes"))
@@ -190,6 +218,16 @@ func (p *page) offer(s *core.Status) {
 		if q.Resolve != "" {
 			p.b.WriteString(wrap("      mend: ", q.Resolve))
 		}
+	}
+	if len(s.SignIns) > 0 {
+		p.head("Sign-ins:")
+	}
+	for _, in := range s.SignIns {
+		text := fmt.Sprintf("binding %s: %s", in.Binding, signIn(in.Account, in.Confirmed, in.BeforeRestart))
+		if in.Confirmed == nil {
+			text += ": sessiondock confirm " + string(in.Binding)
+		}
+		p.item("%s", text)
 	}
 }
 

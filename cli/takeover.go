@@ -1,6 +1,9 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"sessiondock.dev/sessiondock/daemon/client"
@@ -36,7 +39,7 @@ website.`,
 			// Without --if-epoch nothing is looked at first: a takeover must not wait.
 			st, err := door.Change(c.Context(), core.SlotName(args[0]), client.Takeover, r)
 			if err != nil {
-				return err
+				return alreadyYours(err, args[0])
 			}
 			return a.show(st, func() error { return a.printStatus(st) })
 		},
@@ -47,4 +50,21 @@ website.`,
 	c.Flags().Uint64Var(&ifEpoch, "if-epoch", 0, "only if the slot's epoch is still this one (default: whatever it is)")
 	c.MarkFlagsMutuallyExclusive("stop-page", "stop-browser")
 	return c
+}
+
+// alreadyYours says in words that a takeover was refused because the slot had been
+// taken over from a terminal before: that is most likely the same person.
+func alreadyYours(err error, slot string) error {
+	e, ok := errors.AsType[*core.Error](err)
+	if !ok || e.Code != core.CodeHeld {
+		return err
+	}
+	holder, _ := e.Detail["holder"].(map[string]any)
+	if holder["kind"] != "human" || holder["name"] != surface {
+		return err
+	}
+	mine := *e
+	mine.Message = fmt.Sprintf("slot %s is yours already: it was taken over from a terminal before", slot)
+	mine.Hint = fmt.Sprintf("look: sessiondock status %s; give it back: sessiondock handback %s; to take it once more, for --stop-page too, add --from-person", slot, slot)
+	return &mine
 }

@@ -57,8 +57,10 @@ Colour is used on a terminal only, and not if NO_COLOR is set.`}
 
 func environmentTopic() *cobra.Command {
 	return &cobra.Command{Use: "environment", Short: "Variables that are read, and where the files lie", Long: `  SESSIONDOCK_DELEGATION   lease acquire: the token of "sessiondock delegate"
-  SESSIONDOCK_LEASE        act: the lease, where the command line names none
-  SESSIONDOCK_CAPABILITY   act, lease renew, release, resume: the lease's secret
+  SESSIONDOCK_LEASE        act, lease, retain: the lease, where the command line
+                           names none
+  SESSIONDOCK_CAPABILITY   act, lease renew, release, resume, ask, retain request,
+                           acknowledge: the lease's secret
   SESSIONDOCK_EPOCH        act: the epoch that the command is meant for
   NO_COLOR                 no colour, if not empty
 

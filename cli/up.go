@@ -27,26 +27,48 @@ const (
 )
 
 func (a *app) upCmd() *cobra.Command {
-	var detach bool
+	var (
+		detach             bool
+		browsers, memoryMB int64
+	)
 	c := &cobra.Command{
 		Use:   "up [--detach] [-- DAEMON-FLAGS...]",
 		Short: "Run the daemon",
 		Long: `Runs sessiondockd, found beside this program or in PATH, in the foreground until
 it is interrupted. With --detach it goes on in a session of its own, and its
 messages go to $XDG_STATE_HOME/sessiondock/sessiondockd.log. A daemon that runs
-already is left as it is.`,
-		Example: "  sessiondock up --detach",
+already is left as it is.
+
+With a bound on browsers or memory, a request that needs one more browser waits
+("capacity: ..."). One that nobody has, wants or started by hand is stopped cleanly
+to make room; one that is held or has something unsettled never is.`,
+		Example: `  sessiondock up --detach
+  sessiondock up --detach --max-browsers 4`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if at := c.ArgsLenAtDash(); len(args) > 0 && at != 0 {
 				return usage(c, "%q is one argument too many; flags of the daemon come after --", args[0])
+			}
+			if err := boundsGiven(c, "max-browsers", "max-memory"); err != nil {
+				return err
+			}
+			var bounds []string
+			if browsers > 0 {
+				bounds = append(bounds, fmt.Sprintf("--max-browsers=%d", browsers))
+			}
+			if memoryMB > 0 {
+				bounds = append(bounds, fmt.Sprintf("--max-memory=%d", memoryMB))
 			}
 			p, err := a.paths()
 			if err != nil {
 				return err
 			}
 			if running, err := a.running(c.Context(), p); running || err != nil {
+				if running && len(bounds) > 0 {
+					a.say("note: its bounds are as they were; %s takes a new start: sessiondock down, then up", strings.Join(bounds, " "))
+				}
 				return err
 			}
+			args = append(bounds, args...)
 			if err := p.CheckRuntime(); err != nil {
 				return err
 			}
@@ -66,6 +88,8 @@ already is left as it is.`,
 		},
 	}
 	c.Flags().BoolVarP(&detach, "detach", "d", false, "return once the daemon serves")
+	c.Flags().Int64Var(&browsers, "max-browsers", 0, "how many browsers may run at a time (default: no bound)")
+	c.Flags().Int64Var(&memoryMB, "max-memory", 0, "how much memory they may use together, in MB (default: no bound)")
 	return c
 }
 
