@@ -118,7 +118,11 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
-	sup, err := supervisor(paths, o)
+	ext, err := extension.OpenKey(paths.ExtensionKey())
+	if err != nil {
+		return err
+	}
+	sup, err := supervisor(paths, o, ext)
 	if err != nil {
 		return err
 	}
@@ -140,14 +144,14 @@ func run(o options) error {
 	}
 	return serve(ctx, cancel, doors, eng, sup, &api.Server{
 		Engine: eng, Log: log, BodyKey: key, DataDir: paths.Data,
-		Health: api.Health{OK: true, Version: wire.Version, Build: build(), PID: os.Getpid(), Supervisor: sup.Name()},
+		Health: api.Health{OK: true, Version: wire.Version, Build: build(), PID: os.Getpid(), Supervisor: sup.Name(), Extension: ext.ID},
 	}, log)
 }
 
 // serve serves the three doors until one of them fails or ctx ends.
 func serve(ctx context.Context, cancel func(), doors map[string]*net.UnixListener, eng *engine.Engine, sup supervise.Supervisor, srv *api.Server, log *slog.Logger) error {
 	links := &hostlink.Server{
-		Engine: eng, Supervisor: sup, ExtensionID: extension.ID, ExtensionBuild: extension.Build(), Log: log,
+		Engine: eng, Supervisor: sup, ExtensionID: srv.Health.Extension, ExtensionBuild: extension.Build(), Log: log,
 	}
 	var group sync.WaitGroup
 	failed := make(chan error, 3)
@@ -204,7 +208,7 @@ func listen(paths client.Paths) (map[string]*net.UnixListener, error) {
 	return doors, nil
 }
 
-func supervisor(paths client.Paths, o options) (supervise.Supervisor, error) {
+func supervisor(paths client.Paths, o options, ext extension.Key) (supervise.Supervisor, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -215,9 +219,9 @@ func supervisor(paths client.Paths, o options) (supervise.Supervisor, error) {
 		HostBinary:     filepath.Join(filepath.Dir(self), "sessiondock-host"),
 		KeeperBinary:   self,
 		HostSocket:     paths.HostSocket(),
-		ExtensionID:    extension.ID,
-		ExtensionBuild: extension.Build(),
-		WriteExtension: extension.Write,
+		ExtensionID:    ext.ID,
+		ExtensionBuild: extension.Build() + "-" + ext.ID[:8], // with another key it is another copy
+		WriteExtension: func(dir string) error { return extension.Write(dir, ext, 0) },
 	}), nil
 }
 

@@ -75,7 +75,9 @@ func openForger(t *testing.T, url string) *forger {
 	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	ext := filepath.Join(dir, "extension")
-	must(t, extension.Write(ext))
+	key, err := extension.OpenKey(filepath.Join(dir, "key.pem"))
+	must(t, err)
+	must(t, extension.Write(ext, key, 0))
 	self, err := os.Executable()
 	must(t, err)
 	host := filepath.Join(dir, openHostName)
@@ -92,7 +94,7 @@ func openForger(t *testing.T, url string) *forger {
 			if err := os.MkdirAll(dir, 0o700); err != nil {
 				return err
 			}
-			return os.WriteFile(filepath.Join(dir, manifests.HostName+".json"), manifests.NativeHost(host, extension.ID), 0o600)
+			return os.WriteFile(filepath.Join(dir, manifests.HostName+".json"), manifests.NativeHost(host, key.ID), 0o600)
 		},
 	})
 	must(t, err)
@@ -255,7 +257,7 @@ func TestThirdGateAlone(t *testing.T) {
 	// A person presses: nothing passes from that turn on, whatever the daemon says.
 	f.fence(12)
 	f.grant(12, 60_000)
-	hand, err := demo.NewHand(context.Background(), f.b.Pipe, "chrome-extension://"+extension.ID)
+	hand, err := demo.NewHand(context.Background(), f.b.Pipe, "chrome-extension://")
 	must(t, err)
 	must(t, hand.Press(context.Background(), demo.ButtonTakeover))
 	hold := await[wire.PersonHold](f, "person.hold").Hold

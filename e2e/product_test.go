@@ -103,6 +103,17 @@ func openDeskOn(t *testing.T, d *demo.Daemon, site *demo.Site, page, query strin
 
 func (k *desk) slot() core.SlotName { return core.SlotName(k.name) }
 
+// extensionID is the identifier of the daemon's extension, which its key gives it.
+func (k *desk) extensionID() string {
+	k.t.Helper()
+	h, err := k.d.Control.Health(k.ctx)
+	must(k.t, err)
+	if len(h.Extension) != 32 {
+		k.t.Fatalf("the extension's identifier is %q", h.Extension)
+	}
+	return h.Extension
+}
+
 // do carries an action out and wants it to have finished.
 func (k *desk) do(a wire.Act) *core.Record {
 	k.t.Helper()
@@ -363,7 +374,7 @@ func TestAddressesThatAreNotForAgents(t *testing.T) {
 	t.Parallel()
 	k := openDesk(t, "product", "")
 	for _, url := range []string{
-		"chrome://settings", "chrome-extension://aklmdnoakchnkeolebfkpmnapacdpgbe/popup.html", "file:///etc/passwd", "devtools://devtools",
+		"chrome://settings", "chrome-extension://" + k.extensionID() + "/popup.html", "file:///etc/passwd", "devtools://devtools",
 		"javascript:alert(1)", "data:text/html,x", "https://other.example/", "view-source:" + k.page, "blob:" + k.page,
 	} {
 		k.refuse(core.CodePolicy, wire.Act{Verb: "navigate", URL: url})
@@ -382,7 +393,7 @@ func TestAddressesThatAreNotForAgents(t *testing.T) {
 func TestAPageReachesNothingOfTheExtension(t *testing.T) { // S8
 	t.Parallel()
 	k := openDesk(t, "product", "")
-	const id = "aklmdnoakchnkeolebfkpmnapacdpgbe"
+	id := k.extensionID()
 	got := k.value(`(async () => {
 		const out = [];
 		try { chrome.runtime.sendMessage("` + id + `", {t: "takeover"}); out.push("message sent") } catch (e) { out.push("no message") }

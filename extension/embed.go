@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
@@ -11,12 +12,12 @@ import (
 	"sync"
 )
 
-// ID is the extension's identifier. The key in manifest.json fixes it, so that it
-// is known before the browser is started.
-const ID = "aklmdnoakchnkeolebfkpmnapacdpgbe"
-
-// buildFile is the one file that differs between the source and an installed copy.
-const buildFile = "build.js"
+// buildFile and manifestFile are the files that differ between the source and a copy:
+// the one has the build's hash, the other the installation's key and the copy's version.
+const (
+	buildFile    = "build.js"
+	manifestFile = "manifest.json"
+)
 
 //go:embed manifest.json *.js popup.html popup.css gen/wire.js icons/*.png
 var shipped embed.FS
@@ -41,15 +42,54 @@ var build = sync.OnceValue(func() string {
 	return hex.EncodeToString(h.Sum(nil))[:16]
 })
 
-// Write writes the extension into dir, which is made if it is not there. Each file
-// is replaced as a whole: a browser that starts meanwhile reads no half of one.
-func Write(dir string) error {
+// Write writes a copy of the extension with an installation's key into dir, which is
+// made if it is not there. Each file is replaced as a whole: a browser that starts
+// meanwhile reads no half of one.
+//
+// Serial is the last part of the copy's version. A browser replaces a packed extension
+// only by one with a higher version, so each packing has a serial of its own.
+func Write(dir string, key Key, serial int) error {
 	return walk(func(name string, body []byte) error {
-		if name == buildFile {
+		switch name {
+		case buildFile:
 			body = fmt.Appendf(nil, "// @ts-check\n\n/** The hash of the shipped files. */\nexport const BUILD = '%s';\n", Build())
+		case manifestFile:
+			var err error
+			if body, err = manifest(body, key, serial); err != nil {
+				return err
+			}
 		}
 		return replace(filepath.Join(dir, filepath.FromSlash(name)), body)
 	})
+}
+
+// Version is the version of a copy with the serial.
+func Version(serial int) string {
+	var m struct{ Version string }
+	body, err := shipped.ReadFile(manifestFile)
+	if err == nil {
+		err = json.Unmarshal(body, &m)
+	}
+	if err != nil {
+		panic("extension: the embedded manifest cannot be read: " + err.Error())
+	}
+	return fmt.Sprintf("%s.%d", m.Version, serial)
+}
+
+// manifest is the source's manifest with a key and a version.
+func manifest(source []byte, key Key, serial int) ([]byte, error) {
+	var m map[string]json.RawMessage
+	if err := json.Unmarshal(source, &m); err != nil {
+		return nil, err
+	}
+	for name, value := range map[string]string{"key": key.public, "version": Version(serial)} {
+		text, err := json.Marshal(value)
+		if err != nil {
+			return nil, err
+		}
+		m[name] = text
+	}
+	return json.MarshalIndent(m, "", "  ")
 }
 
 // walk visits the shipped files in the order of their names.

@@ -13,9 +13,9 @@ import (
 	"sessiondock.dev/sessiondock/daemon/core"
 )
 
-// ExtensionOrigin is the origin of the extension's own pages. The identifier
-// follows from the key in its manifest.
-const ExtensionOrigin = "chrome-extension://aklmdnoakchnkeolebfkpmnapacdpgbe/"
+// anyExtension is where the worker's address begins. The rest of it follows from the
+// installation's key; a slot's browser runs no other extension's worker.
+const anyExtension = "chrome-extension://"
 
 // The popup's controls, by their identifiers.
 const (
@@ -45,7 +45,7 @@ func DialHand(ctx context.Context, runtimeDir string, slot core.SlotName) (*Hand
 	if err != nil {
 		return nil, fmt.Errorf("the slot's debugging pipe: %w", err)
 	}
-	return NewHand(ctx, NewPipe(conn), ExtensionOrigin+"worker.js")
+	return NewHand(ctx, NewPipe(conn), anyExtension)
 }
 
 // NewHand uses a pipe that is open already, with the extension whose worker is at

@@ -51,6 +51,7 @@ type Health struct {
 	Build      string `json:"build"`
 	PID        int    `json:"pid"`
 	Supervisor string `json:"supervisor"`
+	Extension  string `json:"extension"` // the identifier of this installation's extension
 }
 
 // largeResult is how large a result must be for its memory to be given back at once.

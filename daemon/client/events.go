@@ -27,6 +27,7 @@ type Health struct {
 	Build      string `json:"build"`
 	PID        int    `json:"pid"`
 	Supervisor string `json:"supervisor"` // direct or systemd
+	Extension  string `json:"extension"`  // the identifier of the installation's extension
 }
 
 // Health asks whether the daemon serves.

@@ -42,6 +42,10 @@ func (p Paths) HostSocket() string { return filepath.Join(p.Runtime, "host.sock"
 // Database is the file that only the daemon opens.
 func (p Paths) Database() string { return filepath.Join(p.State, "sessiondock.db") }
 
+// ExtensionKey is the key that signs this installation's extension and gives it its
+// identifier.
+func (p Paths) ExtensionKey() string { return filepath.Join(p.State, "extension.pem") }
+
 // Log is where a detached daemon writes its messages.
 func (p Paths) Log() string { return filepath.Join(p.State, "sessiondockd.log") }
 
