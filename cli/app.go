@@ -96,7 +96,7 @@ result on the website.`,
 	}
 	add(groupDaemon, a.upCmd(), a.downCmd(), a.demoCmd(), a.versionCmd())
 	add(groupSlots, a.slotCmd(), a.bindCmd(), a.bindingCmd(), a.confirmCmd(), a.delegateCmd(), a.delegationCmd())
-	add(groupAgent, a.leaseCmd(), a.actCmd(), a.retainCmd())
+	add(groupAgent, a.runCmd(), a.leaseCmd(), a.actCmd(), a.retainCmd())
 	add(groupPerson, a.statusCmd(), a.takeoverCmd(), a.handbackCmd(), a.actionsCmd(), a.resolveCmd(), a.quarantineCmd(), a.eventsCmd())
 	root.AddCommand(exitCodesTopic(), outputTopic(), environmentTopic())
 	ownErrors(root)
@@ -208,6 +208,9 @@ func (a *app) control() (*client.Client, error) {
 }
 
 func (a *app) agents() (*client.Client, error) {
+	if socket := a.getenv(envSocket); socket != "" {
+		return client.New(socket), nil
+	}
 	p, err := a.paths()
 	if err != nil {
 		return nil, err
@@ -245,6 +248,7 @@ const (
 	envEpoch      = "SESSIONDOCK_EPOCH"
 	envCapability = "SESSIONDOCK_CAPABILITY"
 	envDelegation = "SESSIONDOCK_DELEGATION"
+	envSocket     = "SESSIONDOCK_SOCKET"
 )
 
 // capability is secret() for a command that cannot do without it.

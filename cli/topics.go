@@ -62,6 +62,8 @@ func environmentTopic() *cobra.Command {
   SESSIONDOCK_CAPABILITY   act, lease renew, release, resume, ask, retain request,
                            acknowledge: the lease's secret
   SESSIONDOCK_EPOCH        act: the epoch that the command is meant for
+  SESSIONDOCK_SOCKET       the agents' socket, where it is not the usual one
+  SESSIONDOCK_AGENT        set by "run": what is started with it is an agent's
   NO_COLOR                 no colour, if not empty
 
   $XDG_RUNTIME_DIR/sessiondock/   control.sock (people), api/api.sock (agents)

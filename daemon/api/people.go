@@ -15,6 +15,7 @@ import (
 )
 
 func (d *door) personRoutes(mux *http.ServeMux) {
+	route(mux, "POST /v1/agents", d.declare)
 	route(mux, "GET /v1/slots", d.slots)
 	route(mux, "POST /v1/slots", d.createSlot)
 	route(mux, "GET /v1/slots/{slot}", d.slot)

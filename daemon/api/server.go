@@ -42,6 +42,8 @@ type Server struct {
 	BodyKey []byte // keys the hashes of request bodies: a body may hold a password
 	DataDir string
 	Health  Health
+
+	agents agents
 }
 
 // Health is the answer of /v1/healthz.
@@ -74,6 +76,7 @@ func (s *Server) Serve(ctx context.Context, l *net.UnixListener, h http.Handler)
 	srv := &http.Server{
 		Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 16 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },
+		ConnContext: withCaller,
 		ErrorLog:    slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 	}
 	stop := context.AfterFunc(ctx, func() { srv.Close() })
@@ -111,7 +114,7 @@ func (c *checked) Accept() (net.Conn, error) {
 		}
 		select {
 		case c.free <- struct{}{}:
-			return &counted{UnixConn: conn, free: c.free}, nil
+			return &counted{UnixConn: conn, free: c.free, peer: peer.Proc{PID: cred.PID, StartTime: cred.StartTime, Comm: "the caller"}}, nil
 		default:
 			conn.Close()
 		}
@@ -122,6 +125,7 @@ type counted struct {
 	*net.UnixConn
 	free chan struct{}
 	once sync.Once
+	peer peer.Proc // who connected
 }
 
 func (c *counted) Close() error {
@@ -152,6 +156,10 @@ func (d *door) handler() http.Handler {
 		}
 		if !slices.Contains([]string{"localhost", "sessiondock", "unix"}, r.Host) {
 			fail(w, core.Refuse(core.CodeDenied, "the Host is not this socket's", "use http://localhost/v1/..."))
+			return
+		}
+		if refusal := d.persons(r); refusal != nil {
+			fail(w, refusal)
 			return
 		}
 		if r.Body != http.NoBody {

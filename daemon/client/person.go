@@ -134,3 +134,10 @@ func (c *Client) Delegations(ctx context.Context) ([]wire.DelegationRow, error) 
 func (c *Client) RevokeDelegation(ctx context.Context, id core.DelegationID) (*wire.DelegationRow, error) {
 	return post[wire.DelegationRow](ctx, c, call{path: "/v1/delegations/" + seg(string(id)) + "/revoke", body: struct{}{}})
 }
+
+// DeclareAgent makes the calling process, and all that descends from it, an agent's: the
+// daemon refuses it a person's verbs from now on.
+func (c *Client) DeclareAgent(ctx context.Context) error {
+	_, err := post[wire.AgentReply](ctx, c, call{path: "/v1/agents", body: struct{}{}})
+	return err
+}

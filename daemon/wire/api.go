@@ -41,6 +41,16 @@ type LeaseReply struct {
 	Retention     *core.Retention  `json:"retention,omitempty"` // the last longer lifetime it asked for
 }
 
+// AgentVariable is set for what `sessiondock run` and `sessiondock mcp` start. A process
+// with it among its ancestors gets no person's verb.
+const AgentVariable = "SESSIONDOCK_AGENT"
+
+// AgentReply answers POST /v1/agents: the process that is an agent's from now on, with
+// all that descends from it.
+type AgentReply struct {
+	PID int `json:"pid"`
+}
+
 // QueueRow is a row of GET /v1/queue: a request of this delegation that waits.
 type QueueRow struct {
 	RequestID string `json:"request_id"`

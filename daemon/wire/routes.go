@@ -31,6 +31,7 @@ var Routes = []Route{
 	{"POST", "/v1/bindings/{binding}/confirm", "control", "", "ConfirmRequest", "Binding", "a person attests that the slot is signed in as the binding says"},
 	{"GET", "/v1/leases", "control", "", "", "LeaseReply...", "the leases that have not ended"},
 	{"POST", "/v1/leases/{lease}/revoke", "control", "", "ChangeRequest", "LeaseReply", "a person ends a lease"},
+	{"POST", "/v1/agents", "control", "", "", "AgentReply", "the process that asks, and all that descends from it, is an agent's: it gets no person's verb from now on"},
 	{"GET", "/v1/slots", "control", "", "", "SlotInfo...", "the slots"},
 	{"POST", "/v1/slots", "control", "", "SlotRequest", "SlotInfo", "make a slot"},
 	{"GET", "/v1/slots/{slot}", "control", "", "", "SlotInfo", "one slot"},

@@ -95,7 +95,7 @@ var rename = map[string]string{"core.Error": "Refusal"}
 var apiBodies = []any{
 	wire.AcquireRequest{}, wire.LeaseReply{}, wire.RenewRequest{}, wire.ResumeRequest{}, wire.ActRequest{},
 	wire.SlotRequest{}, wire.BindingRequest{}, wire.DelegateRequest{}, wire.DelegateReply{}, wire.ChangeRequest{},
-	wire.ResolveRequest{}, wire.QueueRow{}, wire.AskRequest{}, wire.RetainRequest{}, wire.AnswerRequest{}, wire.ConfirmRequest{},
+	wire.ResolveRequest{}, wire.QueueRow{}, wire.AgentReply{}, wire.AskRequest{}, wire.RetainRequest{}, wire.AnswerRequest{}, wire.ConfirmRequest{},
 	wire.DelegationRow{}, wire.SlotInfo{}, wire.EventRow{}, wire.ErrorBody{},
 }
 

@@ -1,0 +1,171 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/peer"
+	"sessiondock.dev/sessiondock/daemon/wire"
+)
+
+// The person's door is not the agent's. `sessiondock run` and `sessiondock mcp` say of
+// themselves that what they start is an agent; from there on nothing that descends from
+// them gets a person's verb. That takes rights away and gives none, so anybody may say
+// it. An agent that has a shell would otherwise run `sessiondock resolve --applied` to
+// get unstuck: a mistake, not malware, and what it is meant for is to stop mistakes.
+//
+// Two signs tell a descendant, because each can be lost: the process that declared
+// itself is among its ancestors (lost if the daemon restarts, until the next
+// declaration, or if a descendant is adopted by init), or one of them was started with
+// wire.AgentVariable in its environment (lost if an agent clears it on purpose).
+
+// agents remembers the processes that have declared themselves.
+type agents struct {
+	mu    sync.Mutex
+	roots []peer.Proc
+}
+
+// maxRoots bounds what is remembered; the oldest that still runs is the last to go.
+const maxRoots = 1024
+
+func (a *agents) declare(p peer.Proc) *core.Error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if slices.ContainsFunc(a.roots, p.Same) {
+		return nil
+	}
+	if len(a.roots) >= maxRoots {
+		a.roots = slices.DeleteFunc(a.roots, func(p peer.Proc) bool {
+			now, err := peer.Read(p.PID)
+			return err != nil || !now.Same(p)
+		})
+	}
+	if len(a.roots) >= maxRoots {
+		return core.Refuse(core.CodeLimit, fmt.Sprintf("%d agents have declared themselves", maxRoots), "end some of them")
+	}
+	a.roots = append(a.roots, p)
+	return nil
+}
+
+func (a *agents) has(p peer.Proc) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.ContainsFunc(a.roots, p.Same)
+}
+
+// isAgent says whether a process is an agent's, and by which sign.
+func (a *agents) isAgent(pid int) (string, error) {
+	chain, err := peer.Ancestry(pid)
+	if err != nil {
+		return "", err
+	}
+	for _, p := range chain {
+		if a.has(p) {
+			return fmt.Sprintf("it descends from %s, which runs an agent", p), nil
+		}
+		if marked(p.PID) {
+			return fmt.Sprintf("%s was started for an agent", p), nil
+		}
+	}
+	return "", nil
+}
+
+// marked says whether a process was started with the agent's variable. What cannot be
+// read is another uid's or the kernel's, and not an agent of ours.
+func marked(pid int) bool {
+	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	if err != nil {
+		return false
+	}
+	for v := range strings.SplitSeq(string(env), "\x00") {
+		if strings.HasPrefix(v, wire.AgentVariable+"=") {
+			return true
+		}
+	}
+	return false
+}
+
+// caller is the process at the other end of one connection.
+type caller struct {
+	peer.Proc
+	mu      sync.Mutex
+	checked time.Time // when it was last found to be nobody's agent
+}
+
+// recheck is how long that holds for one connection. Whoever becomes an agent declares
+// itself before it starts anything.
+const recheck = time.Second
+
+// agentSign says by which sign the caller is an agent, or "".
+func (c *caller) agentSign(a *agents) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.checked) < recheck {
+		return "", nil
+	}
+	sign, err := a.isAgent(c.PID)
+	if err == nil && sign == "" {
+		c.checked = time.Now()
+	}
+	return sign, err
+}
+
+type callerKey struct{}
+
+// withCaller puts the process at the other end into its requests' context.
+func withCaller(ctx context.Context, conn net.Conn) context.Context {
+	if c, ok := conn.(*counted); ok {
+		return context.WithValue(ctx, callerKey{}, &caller{Proc: c.peer})
+	}
+	return ctx
+}
+
+// persons refuses an agent at the person's door, on every path but the daemon's health
+// and the declaration itself.
+func (d *door) persons(r *http.Request) *core.Error {
+	if !d.person || r.URL.Path == "/v1/healthz" || r.URL.Path == "/v1/agents" {
+		return nil
+	}
+	c, ok := r.Context().Value(callerKey{}).(*caller)
+	if !ok {
+		return nil // a handler without a socket: a test of the handler itself
+	}
+	const hint = "what a person decides is asked of a person: sessiondock lease ask LEASE --reason TEXT; what became of an action: sessiondock act LEASE --look-up ID"
+	sign, err := c.agentSign(&d.agents)
+	switch {
+	case err != nil:
+		return core.Refuse(core.CodeDenied, "it could not be established who is asking: "+err.Error(), "ask again")
+	case sign != "":
+		d.Log.Warn("a person's verb was refused to an agent", "path", r.URL.Path, "sign", sign)
+		return core.Refuse(core.CodeDenied, "a person's verb is not an agent's: "+sign, hint)
+	}
+	return nil
+}
+
+// declare marks the process that asks, and all that descends from it, as an agent's.
+func (d *door) declare(r *http.Request) (any, *core.Error) {
+	if _, _, err := body[struct{}](r); err != nil {
+		return nil, err
+	}
+	c, ok := r.Context().Value(callerKey{}).(*caller)
+	if !ok {
+		return nil, core.Refuse(core.CodeInternal, "the process that asks is not known", "")
+	}
+	if err := d.agents.declare(c.Proc); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	c.checked = time.Time{}
+	c.mu.Unlock()
+	d.Log.Info("declared itself an agent's", "process", c.String())
+	return wire.AgentReply{PID: c.PID}, nil
+}

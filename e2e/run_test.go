@@ -1,0 +1,176 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sessiondock.dev/sessiondock/cli/demo"
+	"sessiondock.dev/sessiondock/daemon/client"
+	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/wire"
+)
+
+// runs starts `sessiondock run` with a shell script under the desk's binding.
+func (k *desk) runs(script string, flags ...string) (*exec.Cmd, *bytes.Buffer) {
+	k.t.Helper()
+	home, _ := demo.InHome()
+	args := append([]string{"run", "--binding", k.name, "--wait", "20s"}, flags...)
+	cmd := exec.CommandContext(k.ctx, filepath.Join(home.Bin(), "sessiondock"), append(args, "--", "sh", "-c", script)...)
+	out := &bytes.Buffer{}
+	cmd.Stdout, cmd.Stderr = out, out
+	return cmd, out
+}
+
+func exitCode(err error) int {
+	if e, ok := errors.AsType[*exec.ExitError](err); ok {
+		return e.ExitCode()
+	}
+	if err != nil {
+		return -1
+	}
+	return 0
+}
+
+// A command that was delegated a binding works with it and gets none of a person's
+// verbs, whatever way it goes about it.
+func TestRunDelegatesAndThePersonsDoorStaysShut(t *testing.T) {
+	k := openDesk(t, "button", "")
+	must(t, k.Release(k.ctx))
+	k.Lease = nil
+	verbs := []string{
+		"takeover " + k.name, "takeover --from-person " + k.name, "handback " + k.name, "slot stop " + k.name,
+		"quarantine lift " + k.name + " --note stuck", "resolve 01JZ8M3T6V4Q0W9YB2C7D5E1FG --applied", "delegate " + k.name,
+		"lease release --revoke $SESSIONDOCK_LEASE", "status " + k.name, "slot list",
+		"retain approve $SESSIONDOCK_LEASE", "lease answer $SESSIONDOCK_LEASE --approve", "confirm " + k.name,
+	}
+	var script strings.Builder
+	fmt.Fprintf(&script, "sessiondock act navigate %s >/dev/null || exit 3\n", k.page)
+	fmt.Fprintf(&script, "sessiondock act click '#press' >/dev/null || exit 4\n")
+	for _, v := range verbs {
+		fmt.Fprintf(&script, "sessiondock %s 2>&1 | grep -q '^error: denied' || echo \"ALLOWED: %s\"\n", v, strings.ReplaceAll(v, "$", ""))
+	}
+	// With its environment cleared it is still a descendant.
+	fmt.Fprintf(&script, "env -u SESSIONDOCK_AGENT -u SESSIONDOCK_LEASE sessiondock takeover %s 2>&1 | grep -q 'denied' || echo 'ALLOWED: without the variable'\n", k.name)
+	// In a session of its own, its parent gone, it is too.
+	fmt.Fprintf(&script, "(env -u SESSIONDOCK_AGENT setsid sh -c 'sleep 0.5; sessiondock takeover %s' > $HOME/orphan.txt 2>&1 &)\nsleep 1.5; grep -q denied $HOME/orphan.txt || echo \"ALLOWED: orphan: $(cat $HOME/orphan.txt)\"\n", k.name)
+	script.WriteString("exit 7\n")
+	cmd, out := k.runs(script.String())
+	err := cmd.Run()
+	if code := exitCode(err); code != 7 || strings.Contains(out.String(), "ALLOWED") {
+		t.Fatalf("exit code %d (want the command's 7):\n%s", code, out)
+	}
+	st, err := k.d.Control.Status(k.ctx, k.slot())
+	must(t, err)
+	if st.Authority.Holder.Kind != "none" {
+		t.Fatalf("after its end the slot is held by %+v", st.Authority.Holder)
+	}
+}
+
+// The daemon was restarted and has forgotten who declared itself: the variable tells.
+func TestAnAgentIsKnownAfterARestartOfTheDaemon(t *testing.T) {
+	home, in := demo.InHome()
+	if !in {
+		t.Fatal("not in a home")
+	}
+	cmd := exec.Command(filepath.Join(home.Bin(), "sessiondock"), "slot", "list")
+	cmd.Env = append(os.Environ(), wire.AgentVariable+"=ada")
+	openDesk(t, "button", "") // the daemon that they all share runs
+	out, err := cmd.CombinedOutput()
+	if code := exitCode(err); code != core.CodeDenied.Info().Exit || !strings.Contains(string(out), "denied") {
+		t.Fatalf("exit code %d: %s", code, out)
+	}
+}
+
+func TestRunPassesSignalsOn(t *testing.T) {
+	k := openDesk(t, "button", "")
+	must(t, k.Release(k.ctx))
+	k.Lease = nil
+	cmd, out := k.runs(`trap 'echo got TERM; exit 9' TERM; echo ready; while :; do sleep 0.1; done`)
+	must(t, cmd.Start())
+	k.awaitText(out, "ready")
+	must(t, cmd.Process.Signal(unix.SIGTERM))
+	if code := exitCode(cmd.Wait()); code != 9 || !strings.Contains(out.String(), "got TERM") {
+		t.Fatalf("exit code %d: %s", code, out)
+	}
+}
+
+func (k *desk) awaitText(out *bytes.Buffer, want string) {
+	k.t.Helper()
+	k.await("the text "+want, func() bool { return strings.Contains(out.String(), want) })
+}
+
+func (k *desk) await(what string, done func() bool) {
+	k.t.Helper()
+	for end := time.Now().Add(20 * time.Second); !done(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			k.t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// When a person ends the lease the command is ended too, with what it has left behind.
+func TestRunEndsTheCommandWithItsLease(t *testing.T) {
+	k := openDesk(t, "button", "")
+	must(t, k.Release(k.ctx))
+	k.Lease = nil
+	note := filepath.Join(t.TempDir(), "pids")
+	cmd, out := k.runs(fmt.Sprintf(`trap '' TERM; setsid sh -c 'trap "" TERM; echo $$ >> %[1]s; while :; do sleep 1; done' & echo $$ >> %[1]s; while :; do sleep 1; done`, note), "--stop-with-lease")
+	must(t, cmd.Start())
+	pids := func() []int {
+		text, _ := os.ReadFile(note)
+		var list []int
+		for _, f := range strings.Fields(string(text)) {
+			n, err := strconv.Atoi(f)
+			must(t, err)
+			list = append(list, n)
+		}
+		return list
+	}
+	k.await("two processes", func() bool { return len(pids()) == 2 })
+	leases, err := k.d.Control.Leases(k.ctx)
+	must(t, err)
+	for _, l := range leases {
+		if l.Slot == k.slot() {
+			_, err := k.d.Control.Revoke(k.ctx, l.Lease, wire.ChangeRequest{Note: "enough"})
+			must(t, err)
+		}
+	}
+	if code := exitCode(cmd.Wait()); code != 128+int(unix.SIGKILL) {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+	for _, pid := range pids() {
+		if err := unix.Kill(pid, 0); err != unix.ESRCH {
+			t.Errorf("process %d still runs: %v", pid, err)
+		}
+	}
+}
+
+// A person takes over: the command is told once, goes on, and gets nothing through.
+func TestRunGoesOnWithoutControlAfterATakeover(t *testing.T) {
+	k := openDesk(t, "button", "")
+	must(t, k.Release(k.ctx))
+	k.Lease = nil
+	mark := filepath.Join(t.TempDir(), "go")
+	cmd, out := k.runs(fmt.Sprintf(`sessiondock act navigate %s >/dev/null; echo ready; while [ ! -e %s ]; do sleep 0.1; done; sessiondock act click '#press' 2>&1 | sed 's/^/act: /'`, k.page, mark), "--for", "3s")
+	must(t, cmd.Start())
+	k.awaitText(out, "ready")
+	_, err := k.d.Control.Change(context.Background(), k.slot(), client.Takeover, wire.ChangeRequest{By: "test"})
+	must(t, err)
+	k.awaitText(out, "a person took over")
+	must(t, os.WriteFile(mark, nil, 0o644))
+	must(t, cmd.Wait())
+	if !strings.Contains(out.String(), "act: error: fenced") {
+		t.Fatalf("the act was not refused as fenced:\n%s", out)
+	}
+}
