@@ -47,13 +47,13 @@ func (a *app) runCmd() *cobra.Command {
 renews the lease while the command lives and releases it at its end. Signals and the
 exit code are passed on.
 
-The command and all that it starts are an agent: a person's verbs (takeover, handback,
-resolve, and the rest of the person's socket) are refused to them.
+The command and all that it starts are an agent: a person's verbs (takeover,
+handback, resolve, and the rest of the person's socket) are refused to them.
 
 When a person takes the slot over the command loses control at once and goes on
 running; with --stop-with-lease it is ended when the lease has ended.`,
 		Example: `  sessiondock run --binding shop-admin --for 10m --wait 1m -- node order.mjs
-  sessiondock run --binding shop-admin -- sh -c 'sessiondock act navigate https://shop.example/'`,
+  sessiondock run --binding shop-admin -- sh -c "sessiondock act snapshot"`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usage(c, "the command is missing")
@@ -68,6 +68,13 @@ running; with --stop-with-lease it is ended when the lease has ended.`,
 				return usage(c, "--for is at least 1s")
 			case wait < 0:
 				return usage(c, "--wait cannot be negative")
+			}
+			door, err := a.control()
+			if err != nil {
+				return err
+			}
+			if _, err := door.Health(c.Context()); err != nil {
+				return err
 			}
 			path, err := exec.LookPath(args[0])
 			if err != nil {
