@@ -21,6 +21,9 @@ export const browser = {
   lastError: () => chrome.runtime.lastError?.message ?? '',
   connectWorker: () => chrome.runtime.connect({name: 'popup'}),
 
+  /** What stands at the toolbar button. @param {string} text */
+  badge: (text) => chrome.action.setBadgeText({text}),
+
   /** @param {number} tabId */
   attach: (tabId) => chrome.debugger.attach({tabId}, '1.3'),
   /** @param {number} tabId */

@@ -92,6 +92,7 @@ export class People {
     if (state !== 'up') {
       this.#status = null;
       this.#told = null;
+      this.#browser.badge('');
     }
     // A refusal says more than the end of the port that follows it.
     const keep = state === 'down' && !error && this.#error !== null;
@@ -105,6 +106,8 @@ export class People {
     this.#status = status;
     this.#statusMs = this.#browser.monoMs();
     if (typeof status?.slot === 'string') this.#slot = status.slot;
+    // The popup opens only when it is clicked: an agent that asks shows at its button.
+    this.#browser.badge(Array.isArray(status?.asks) && status.asks.length > 0 ? '?' : '');
     this.changed();
   }
 

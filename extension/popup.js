@@ -66,6 +66,8 @@ function show() {
   el('notice').hidden = !now.notice;
   put('notice-text', now.notice);
   put('notice-hint', now.hint);
+  el('ask').hidden = !now.ask;
+  put('ask-text', now.ask);
   put('sentence-authority', now.authority);
   put('sentence-local', now.local);
   put('sentence-remote', now.remote);
@@ -89,7 +91,7 @@ function show() {
   if (!now.stop) closeStop();
   if (now.handback === null) el('handback-confirm').hidden = true;
   // Only what a person must hear: not the clock, and nothing twice.
-  const said = [now.notice, (last?.status?.sentences?.authority ?? now.authority), now.local, ...now.warnings].filter(Boolean).join(' ');
+  const said = [now.notice, now.ask, (last?.status?.sentences?.authority ?? now.authority), now.local, ...now.warnings].filter(Boolean).join(' ');
   if (said !== spoken) put('announce', (spoken = said));
   tick();
 }
@@ -104,6 +106,10 @@ function choices(options) {
   handbackTo.hidden = one;
   const same = options.length === handbackTo.options.length && options.every((o, i) => handbackTo.options[i].value === o.value);
   if (!same) handbackTo.replaceChildren(...options.map((o) => new Option(o.label, o.value)));
+  // Otherwise the list stays, with the person's choice in it; who is next may change.
+  options.forEach(({label}, i) => {
+    if (handbackTo.options[i].text !== label) handbackTo.options[i].text = label;
+  });
 }
 
 /** The clock: a figure counts down between two words of the daemon. */

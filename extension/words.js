@@ -23,6 +23,7 @@
  * @property {string} remote
  * @property {string} holder
  * @property {string} epoch
+ * @property {string} ask what an agent asks of the person, and what to press
  * @property {string[]} warnings
  * @property {Row[]} commands
  * @property {Row[]} documents
@@ -69,6 +70,38 @@ export function authorityNow(status, ageMs) {
 /** @param {number} n @param {string} what */
 const count = (n, what) => `${n} ${what}${n === 1 ? '' : 's'}`;
 
+/** The most of an agent's words that the popup repeats; `sessiondock status` has all. */
+const MAX_REASON = 280;
+
+/** An agent's own words, marked as such. @param {unknown} reason */
+function quote(reason) {
+  const text = String(reason ?? '');
+  return `“${text.length > MAX_REASON ? `${text.slice(0, MAX_REASON)}…` : text}”`;
+}
+
+/**
+ * What an agent asks of the person in front of this browser, in one sentence with what
+ * to press; after the takeover, what it was, so that it can be done.
+ * @param {any} status @param {boolean} human
+ */
+function asked(status, human) {
+  const open = rows(status.asks)[0];
+  if (open && !human) return `${open.agent} asks for you: ${quote(open.reason)}. Press “Take over”, see to it, then hand back to ${open.agent}.`;
+  const {agent, ask} = status.interrupted ?? {};
+  if (ask && human) return `${agent} asked for you: ${quote(ask.reason)}. When it is done, choose “Back to ${agent}” and press “Hand back”.`;
+  return '';
+}
+
+/** Who waits, and for what. @param {any} status @returns {{text: string, rows: Row[]}} */
+function queued(status) {
+  const all = rows(status.queue);
+  if (all.length === 0) return {text: '', rows: []};
+  return {
+    text: `${count(all.length, 'agent')} waiting; the next is ${all[0].agent}.`,
+    rows: all.slice(0, 3).map((w) => ({text: `${w.position}. ${w.agent}${w.task ? `: ${w.task}` : ''}`, small: rows(w.reasons).join('; ')})),
+  };
+}
+
 /** @param {Snapshot} it @returns {Pick<View, 'local' | 'remote'>} what this browser knows by itself */
 function alone(it) {
   return {
@@ -83,7 +116,7 @@ function alone(it) {
 const EMPTY = {
   state: 'starting', pill: 'Connecting', notice: '', hint: '', slot: 'SessionDock', binding: '',
   authority: 'Not known yet.', local: 'Not known yet.', remote: 'Not known yet.', holder: '—', epoch: '—',
-  warnings: [], commands: [], documents: [], requests: [], offer: '', reasons: [],
+  ask: '', warnings: [], commands: [], documents: [], requests: [], offer: '', reasons: [],
   takeover: {label: 'Take over', enabled: true, from: false}, handback: null, stop: false,
 };
 
@@ -142,7 +175,13 @@ function connected(it, status, ageMs, slot) {
   }));
   const quarantine = rows(status.quarantine).map((q) => ({text: String(q.text), small: `To settle it: ${q.resolve}`}));
   const why = rows(status.offer?.why).map((text) => ({text: String(text), small: ''}));
-  const queue = rows(status.queue).length;
+  const queue = queued(status);
+  // The daemon says an ask among its warnings too; here it stands by itself.
+  const asks = rows(status.asks).map((a) => `${a.agent} asks for a person: ${a.reason}`);
+  const warnings = rows(status.sentences?.warnings).map(String).filter((text) => !asks.includes(text));
+  for (const r of rows(status.retentions)) {
+    warnings.push(`${r.agent} asks to keep its lease for ${span(r.for_ms)} more: ${quote(r.reason)}. To allow it: sessiondock retain approve ${r.lease}`);
+  }
   /** @type {View} */
   const out = {
     ...EMPTY, slot, pill: 'Connected', binding: status.binding ? `Lent as ${status.binding}` : '',
@@ -151,16 +190,16 @@ function connected(it, status, ageMs, slot) {
     local: String(status.sentences?.local ?? ''), remote: String(status.sentences?.remote ?? ''),
     holder: human ? (elsewhere ? `You, by ${name}` : 'You') : kind === 'agent' ? String(name) : 'Nobody',
     epoch: String(status.authority?.epoch ?? '—'),
-    warnings: rows(status.sentences?.warnings).map(String),
+    ask: asked(status, human), warnings,
     commands, documents, requests,
     stop: commands.length + documents.length > 0 || kind === 'agent',
     reasons: quarantine.length ? quarantine : why,
   };
-  const waiting = queue ? `${count(queue, 'agent')} waiting. ` : '';
+  const waiting = queue.text ? `${queue.text} ` : '';
   if (status.offer?.available) out.offer = `${waiting}An agent can be given this browser.`;
   else if (quarantine.length) out.offer = `${waiting}No agent gets this browser until this is settled:`;
   else if (!human && kind !== 'agent' && why.length) out.offer = `${waiting}No agent can be given this browser now:`;
-  else [out.offer, out.reasons] = [waiting.trim(), []];
+  else [out.offer, out.reasons] = [queue.text, queue.rows];
 
   if (it.hold) {
     return {
@@ -173,13 +212,15 @@ function connected(it, status, ageMs, slot) {
   }
   if (human) {
     const agent = status.interrupted?.agent;
+    const next = rows(status.queue)[0]?.agent;
+    const queueLabel = next ? `The next in the queue (${next})` : 'The next in the queue';
     out.takeover = elsewhere ? {label: `Take over from ${name}`, enabled: true, from: true} : null;
     out.handback = agent
       ? [
           {value: String(agent), label: `Back to ${agent}`},
-          {value: '', label: 'The next in the queue'},
+          {value: '', label: queueLabel},
         ]
-      : [{value: '', label: 'The next in the queue'}];
+      : [{value: '', label: queueLabel}];
   }
   return out;
 }

@@ -88,6 +88,7 @@ export function makeBrowser() {
       return port;
     },
     lastError: () => '',
+    badge: async (text) => void (fake.badge = text),
     attach: (tab) => {
       fake.did.push(['attach', tab]);
       const error = fake.attachErrors.shift();

@@ -20,6 +20,17 @@ test('the popup is told at once, at each change, and nothing stale', async () =>
   assert.deepEqual([link, status, slot, reason], ['down', null, 'shop', 'the daemon has ended']);
 });
 
+test('an ask shows at the toolbar button, for as long as it is open', async () => {
+  const it = await (await rig()).granted();
+  it.daemon('ui', {status: {...human, asks: [{agent: 'claude', reason: 'sign in'}]}});
+  assert.equal(it.fake.badge, '?');
+  it.daemon('ui', {status: human});
+  assert.equal(it.fake.badge, '');
+  it.daemon('ui', {status: {...human, asks: [{agent: 'claude', reason: 'sign in'}]}});
+  it.port.say({t: 'link', up: false, reason: 'the daemon has ended'});
+  assert.equal(it.fake.badge, '');
+});
+
 test('a refusal is not covered by the end of the port that follows it', async () => {
   const it = await rig();
   const popup = it.popup();

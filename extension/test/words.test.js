@@ -88,6 +88,45 @@ test('a person at another place has control: taking it from there is said so', (
   assert.deepEqual(v.takeover, {label: 'Take over from viewer', enabled: true, from: true});
 });
 
+test('what an agent asks is one sentence with what to press, and stays in sight after it', () => {
+  const ask = {lease: 'L', agent: 'claude', reason: 'the shop wants a second factor', epoch: 7, state: 'open'};
+  const open = status({asks: [ask]});
+  open.sentences.warnings = ['claude asks for a person: the shop wants a second factor', 'Another.'];
+  const v = view(it({status: open}), 0);
+  assert.equal(v.ask, 'claude asks for you: “the shop wants a second factor”. Press “Take over”, see to it, then hand back to claude.');
+  assert.deepEqual(v.warnings, ['Another.'], 'not said twice');
+  const taken = view(it({status: person('popup', {interrupted: {lease: 'L', agent: 'claude', expires_in_ms: 5, ask}})}), 0);
+  assert.match(taken.ask, /^claude asked for you: “the shop wants a second factor”\. When it is done, choose “Back to claude” and press “Hand back”\.$/);
+  assert.equal(taken.handback[0].label, 'Back to claude');
+  assert.equal(view(it({link: 'down', status: null}), 0).ask, '');
+  assert.ok(view(it({status: status({asks: [{...ask, reason: 'x'.repeat(1024)}]})}), 0).ask.length < 400);
+});
+
+test('a request for more time is said with the command that allows it', () => {
+  const v = view(it({status: status({retentions: [{lease: 'L', agent: 'claude', for_ms: 3_600_000, reason: 'not done'}]})}), 0);
+  assert.deepEqual(v.warnings, ['claude asks to keep its lease for 1 h 0 min more: “not done”. To allow it: sessiondock retain approve L']);
+});
+
+test('who waits, why, and who is next', () => {
+  const queue = [
+    {lease: 'Q1', agent: 'ben', position: 1, task: 'count the stock', reasons: ['held by a person (popup)', 'key till held by cleo']},
+    {lease: 'Q2', agent: 'eve', position: 2, reasons: []}, {lease: 'Q3', agent: 'f', position: 3, reasons: []}, {lease: 'Q4', agent: 'g', position: 4, reasons: []},
+  ];
+  const v = view(it({status: person('popup', {queue, interrupted: {lease: 'L', agent: 'claude', expires_in_ms: 5}})}), 0);
+  assert.equal(v.offer, '4 agents waiting; the next is ben.');
+  assert.deepEqual(v.reasons.length, 3);
+  assert.deepEqual(v.reasons[0], {text: '1. ben: count the stock', small: 'held by a person (popup); key till held by cleo'});
+  assert.deepEqual(v.handback.map((o) => o.label), ['Back to claude', 'The next in the queue (ben)']);
+  assert.equal(view(it({status: status({queue: queue.slice(0, 1)})}), 0).offer, '1 agent waiting; the next is ben.');
+});
+
+test('a takeover does not wait for a key, it warns', () => {
+  const text = 'Key shop:product/42 is held by claude on slot b: what you change may meet what it does.';
+  const held = person('popup');
+  held.sentences.warnings = [text];
+  assert.deepEqual(view(it({status: held}), 0).warnings, [text]);
+});
+
 test('a quarantine names its reasons and the way out', () => {
   const v = view(it({status: person('popup', {quarantine: [{code: 'outcome_unknown', text: 'click Save: unknown', since: 1, resolve: 'sessiondock resolve A'}]})}), 0);
   assert.match(v.offer, /until this is settled/);
@@ -95,7 +134,7 @@ test('a quarantine names its reasons and the way out', () => {
 });
 
 test('a status with nothing in it is no reason to fail', () => {
-  for (const odd of [{}, {local: null, remote: null, authority: null, quarantine: null, queue: null, offer: null, sentences: null}]) {
+  for (const odd of [{}, {local: null, remote: null, authority: null, quarantine: null, queue: null, offer: null, sentences: null, asks: null, retentions: null, interrupted: null}]) {
     assert.equal(view(it({status: odd}), 0).state, 'nobody');
   }
 });
