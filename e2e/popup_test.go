@@ -18,13 +18,9 @@ import (
 func TestPopupByKeyboardAlone(t *testing.T) {
 	t.Parallel()
 	k := openDesk(t, "busy", "")
-	home, _ := demo.InHome()
-	var err error
-	k.hand, err = demo.DialHand(k.ctx, home.Runtime(), k.slot())
-	must(t, err)
-	t.Cleanup(func() { k.hand.Close() })
+	k.dial()
 	must(t, k.hand.Open(k.ctx))
-	_, err = k.hand.WaitText(k.ctx, "ada may act")
+	_, err := k.hand.WaitText(k.ctx, "ada may act")
 	must(t, err)
 	k.picture("agent")
 	id := client.NewID()

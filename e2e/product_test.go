@@ -60,6 +60,13 @@ func slotName(t *testing.T) string {
 // acquired it and looked at that page.
 func openDesk(t *testing.T, page, query string) *desk {
 	t.Helper()
+	openProduct(t)
+	return openDeskOn(t, product.daemon, product.site, page, query)
+}
+
+// openProduct starts what the tests share, with the first that needs it.
+func openProduct(t *testing.T) {
+	t.Helper()
 	product.once.Do(func() {
 		home, in := demo.InHome()
 		if !in {
@@ -71,7 +78,6 @@ func openDesk(t *testing.T, page, query string) *desk {
 		}
 	})
 	must(t, product.err)
-	return openDeskOn(t, product.daemon, product.site, page, query)
 }
 
 func openDeskOn(t *testing.T, d *demo.Daemon, site *demo.Site, page, query string) *desk {
@@ -168,14 +174,21 @@ func (k *desk) value(expression string) any {
 
 func (k *desk) press(button string) {
 	k.t.Helper()
-	if k.hand == nil {
-		var err error
-		home, _ := demo.InHome()
-		k.hand, err = demo.DialHand(k.ctx, home.Runtime(), k.slot())
-		must(k.t, err)
-		k.t.Cleanup(func() { k.hand.Close() })
-	}
+	k.dial()
 	must(k.t, k.hand.Press(k.ctx, button))
+}
+
+// dial puts a hand at the desk's browser.
+func (k *desk) dial() {
+	k.t.Helper()
+	if k.hand != nil {
+		return
+	}
+	var err error
+	home, _ := demo.InHome()
+	k.hand, err = demo.DialHand(k.ctx, home.Runtime(), k.slot())
+	must(k.t, err)
+	k.t.Cleanup(func() { k.hand.Close() })
 }
 
 func (k *desk) status(what string, good func(*core.Status) bool) *core.Status {

@@ -115,20 +115,26 @@ func TestTakeoverWithTheDaemonDead(t *testing.T) {
 // openLonely is a desk with a daemon of its own, which the test may kill.
 func openLonely(t *testing.T, home demo.Home) *desk {
 	t.Helper()
+	d, site := openOwn(t, home)
+	return openDeskOn(t, d, site, "product", "")
+}
+
+// openOwn starts a daemon for one test alone, with a site.
+func openOwn(t *testing.T, home demo.Home, flags ...string) (*demo.Daemon, *demo.Site) {
+	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "sd")
 	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	for _, name := range []string{"CONFIG", "STATE", "DATA", "CACHE"} {
 		t.Setenv("XDG_"+name+"_HOME", filepath.Join(dir, strings.ToLower(name)))
 	}
-	_ = home
 	site, err := demo.OpenSite()
 	must(t, err)
 	t.Cleanup(func() { site.Close() })
-	d, err := demo.StartDaemon(t.Context(), home, "pipe")
+	d, err := demo.StartDaemon(t.Context(), home, "pipe", flags...)
 	must(t, err)
 	t.Cleanup(func() { must(t, d.Stop()) })
-	return openDeskOn(t, d, site, "product", "")
+	return d, site
 }
 
 // TestPersonsEpochs: people's verbs carry the epoch they were decided on.

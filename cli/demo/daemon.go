@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"time"
 
 	"sessiondock.dev/sessiondock/daemon/client"
@@ -25,23 +27,27 @@ type Daemon struct {
 	Control *client.Client // the person's door
 	API     *client.Client // the agents' door
 	Paths   client.Paths
+	// Through is a program, with its arguments, that becomes the daemon at the next
+	// Start in circumstances of its making, such as another time.
+	Through []string
 
 	home  Home
 	debug string
+	args  []string
 	cmd   *exec.Cmd
 	done  chan struct{}
 }
 
 // StartDaemon starts the home's sessiondockd and waits until it serves. With debug
-// "pipe" or "port" its launches have that debugging switch.
-func StartDaemon(ctx context.Context, home Home, debug string) (*Daemon, error) {
+// "pipe" or "port" its launches have that debugging switch; args are further flags.
+func StartDaemon(ctx context.Context, home Home, debug string, args ...string) (*Daemon, error) {
 	paths, err := client.FindPaths(os.Getenv)
 	if err != nil {
 		return nil, err
 	}
 	d := &Daemon{
 		Control: client.New(paths.ControlSocket()), API: client.New(paths.APISocket()),
-		Paths: paths, home: home, debug: debug,
+		Paths: paths, home: home, debug: debug, args: args,
 	}
 	return d, d.Start(ctx)
 }
@@ -53,10 +59,12 @@ func (d *Daemon) Start(ctx context.Context) error {
 		return err
 	}
 	defer log.Close()
-	d.cmd = exec.Command(filepath.Join(d.home.Bin(), "sessiondockd"))
+	command := append(slices.Clone(d.Through), filepath.Join(d.home.Bin(), "sessiondockd"))
 	if d.debug != "" {
-		d.cmd.Args = append(d.cmd.Args, "--debug="+d.debug)
+		command = append(command, "--debug="+d.debug)
 	}
+	command = append(command, d.args...)
+	d.cmd = exec.Command(command[0], command[1:]...)
 	d.cmd.Stdout, d.cmd.Stderr = log, log
 	if err := d.cmd.Start(); err != nil {
 		return err
@@ -231,4 +239,14 @@ func (a *Agent) Act(ctx context.Context, id string, act wire.Act, tab core.TabID
 // LookUp reads one of the agent's own records.
 func (a *Agent) LookUp(ctx context.Context, id string) (*core.Record, error) {
 	return a.d.API.LookUp(ctx, a.Lease.Lease, a.capability, core.ClientID(id))
+}
+
+// Env is what `sessiondock` needs in its environment to act as this agent.
+func (a *Agent) Env() []string {
+	env := []string{"SESSIONDOCK_DELEGATION=" + string(a.delegation)}
+	if a.Lease != nil {
+		env = append(env, "SESSIONDOCK_LEASE="+string(a.Lease.Lease), "SESSIONDOCK_CAPABILITY="+string(a.capability),
+			"SESSIONDOCK_EPOCH="+strconv.FormatUint(uint64(a.Lease.Epoch), 10))
+	}
+	return env
 }
