@@ -134,7 +134,7 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
-	eng, err := engine.New(db, sup, clock, log, engine.Options{Debug: o.debug, Capacity: core.Capacity{Browsers: o.browsers, MemoryMB: o.memoryMB}})
+	eng, err := engine.New(withPoints(db), sup, clock, log, engine.Options{Debug: o.debug, Capacity: core.Capacity{Browsers: o.browsers, MemoryMB: o.memoryMB}})
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/failpoint"
 	"sessiondock.dev/sessiondock/daemon/supervise"
 )
 
@@ -277,9 +278,11 @@ func (e *Engine) start(eff core.StartLaunch) {
 		return // another start was first
 	}
 	launch := core.Launch{ID: id, Generation: eff.Generation, SecretHash: hash}
+	failpoint.Hit("before-effect")
 	started, err := e.sup.Start(e.ctx, supervise.Spec{
 		Slot: eff.Slot, Launch: id, Generation: eff.Generation, Secret: plain, Display: display, StartURLs: pages, Debug: e.opts.Debug,
 	})
+	failpoint.Hit("after-effect")
 	if err != nil {
 		e.log.Error("browser did not start", "slot", eff.Slot, "err", err)
 		ended := e.sup.Stop(context.WithoutCancel(e.ctx), eff.Slot, launch, supervise.StopNow)

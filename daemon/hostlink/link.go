@@ -13,6 +13,7 @@ import (
 
 	"sessiondock.dev/sessiondock/daemon/core"
 	"sessiondock.dev/sessiondock/daemon/engine"
+	"sessiondock.dev/sessiondock/daemon/failpoint"
 	"sessiondock.dev/sessiondock/daemon/heard"
 	"sessiondock.dev/sessiondock/daemon/wire"
 )
@@ -87,10 +88,12 @@ func (l *link) write() {
 			return
 		case body := <-l.out:
 			l.conn.SetWriteDeadline(time.Now().Add(writeWait))
+			failpoint.Hit("before-effect")
 			if _, err := l.conn.Write(wire.AppendFrame(make([]byte, 0, len(body)+4), binary.LittleEndian, body)); err != nil {
 				l.Close("write: " + err.Error())
 				return
 			}
+			failpoint.Hit("after-effect")
 		}
 	}
 }

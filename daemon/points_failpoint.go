@@ -1,0 +1,41 @@
+//go:build failpoint
+
+package main
+
+import (
+	"errors"
+
+	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/engine"
+	"sessiondock.dev/sessiondock/daemon/failpoint"
+	"sessiondock.dev/sessiondock/store"
+)
+
+// withPoints puts the points of the crash test around the store.
+func withPoints(db *store.Store) engine.Store { return pointed{db} }
+
+type pointed struct{ *store.Store }
+
+func (p pointed) Commit(d *core.Delta) error {
+	failpoint.Hit("before-commit")
+	if failpoint.Fails("commit-lost") {
+		return errors.New("failpoint: nothing was written")
+	}
+	if err := p.Store.Commit(d); err != nil {
+		return err
+	}
+	if failpoint.Fails("commit-kept") {
+		return errors.New("failpoint: all was written")
+	}
+	failpoint.Hit("after-commit")
+	return nil
+}
+
+func (p pointed) Reopen() error {
+	failpoint.Hit("before-reopen")
+	if err := p.Store.Reopen(); err != nil {
+		return err
+	}
+	failpoint.Hit("during-reopen")
+	return nil
+}
