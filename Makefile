@@ -14,9 +14,10 @@ PLAIN   = $$($(GO) list ./... | grep -v '/e2e')
 # N is how much is tried, SEED what it is drawn from (0: by chance).
 SEED ?= 0
 fuzz:      N ?= 200000
+crash:     N ?= 500
 powerloss: N ?= 100000
 
-.PHONY: help build demo test check bench fuzz powerloss deps deps-demo clean
+.PHONY: help build demo test check bench fuzz crash powerloss deps deps-demo clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,7 +34,7 @@ demo: deps-demo build ## the handoff, on a site of its own, in a real Chromium (
 
 test: build check ## everything: check, unit tests with -race, tests in a real Chromium
 	@echo "go test -race"; GO=$(GO) .ci/tests -race -timeout 15m $(PLAIN)
-	@echo "go test ./e2e/..."; GO=$(GO) .ci/tests -timeout 30m ./e2e/...
+	@echo "go test ./e2e/..."; GO=$(GO) .ci/tests -p 1 -timeout 30m ./e2e/...
 
 # Where CI is set, what is NOT RUN is a failure.
 check: ## format, vet, generated files, import arrows, the extension's tests and types
@@ -54,6 +55,9 @@ bench: build ## measure; one JSON line a figure in build/bench.jsonl
 
 fuzz: ## fuzz every decoder (N=inputs); the last line is {"executions","findings"}
 	@GO=$(GO) N=$(N) .ci/fuzz
+
+crash: ## kill the daemon under load (N=rounds, SEED=), and hold its disk against what it acknowledged
+	@$(GO) run ./e2e/crash -rounds=$(N) -seed=$(SEED)
 
 powerloss: ## cut the power at every system call of the store (N=states, SEED=), with a control that loses
 	@$(GO) run ./e2e/powerloss -states=$(N) -seed=$(SEED)

@@ -28,6 +28,7 @@ import (
 	"sessiondock.dev/sessiondock/daemon/client"
 	"sessiondock.dev/sessiondock/daemon/core"
 	"sessiondock.dev/sessiondock/daemon/engine"
+	"sessiondock.dev/sessiondock/daemon/failpoint"
 	"sessiondock.dev/sessiondock/daemon/hostlink"
 	"sessiondock.dev/sessiondock/daemon/peer"
 	"sessiondock.dev/sessiondock/daemon/supervise"
@@ -240,7 +241,30 @@ func bodyKey(path string) ([]byte, error) {
 	}
 	key = make([]byte, 32)
 	rand.Read(key)
-	return key, os.WriteFile(path, key, 0o600)
+	return key, newFile(path, key)
+}
+
+// newFile makes a file of this user's alone, which is there whole or not at all, also
+// after a crash or a power cut.
+func newFile(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // of no effect once it has its name
+	_, err = f.Write(data)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	failpoint.Hit("before-key")
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // build names this build: the revision it was made from, and the extension's.

@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"time"
 
 	"sessiondock.dev/sessiondock/daemon/core"
 	"sessiondock.dev/sessiondock/daemon/engine"
@@ -16,7 +17,14 @@ func withPoints(db *store.Store) engine.Store { return pointed{db} }
 
 type pointed struct{ *store.Store }
 
+// slow is how long a commit takes on a slow disk: longer than an extension takes to
+// acknowledge a fence.
+const slow = 20 * time.Millisecond
+
 func (p pointed) Commit(d *core.Delta) error {
+	if failpoint.Since("slow-disk") {
+		time.Sleep(slow)
+	}
 	failpoint.Hit("before-commit")
 	if failpoint.Fails("commit-lost") {
 		return errors.New("failpoint: nothing was written")

@@ -4,10 +4,12 @@
 // With it the environment arms one point or several, in SESSIONDOCK_FAILPOINT:
 // "before-commit:12" is the twelfth time that before-commit is passed, and
 // "commit-lost:3,during-reopen:1" are two. A point that is passed so often ends the
-// process as SIGKILL does, or makes fail what it is asked for.
+// process as SIGKILL does, or makes fail or slow what it stands before.
 //
 // The points, where they lie, and what is true there:
 //
+//	slow-disk       from here on each commit takes 20 ms, as on a busy disk
+//	before-key      the first start has made its key, and not given it its name
 //	before-commit   decided; nothing is written, nobody was told
 //	after-commit    durable; nobody was told
 //	commit-lost     COMMIT answers an error, and nothing was written

@@ -19,10 +19,13 @@ var (
 
 func read(text string) map[string]int {
 	points := map[string]int{}
+	if text == "" {
+		return points
+	}
 	for spec := range strings.SplitSeq(text, ",") {
 		name, count, _ := strings.Cut(spec, ":")
 		n, err := strconv.Atoi(count)
-		if text != "" && (err != nil || n < 1) {
+		if err != nil || n < 1 {
 			panic("failpoint: " + spec + " is not NAME:N")
 		}
 		points[name] = n
@@ -34,17 +37,17 @@ func read(text string) map[string]int {
 func due(name string) bool {
 	mu.Lock()
 	defer mu.Unlock()
-	left[name]--
-	if left[name] != 0 {
+	n, armed := left[name]
+	if !armed || n == 0 {
 		return false
 	}
-	fmt.Fprintln(os.Stderr, "failpoint", name)
-	return true
+	left[name]--
+	return n == 1
 }
 
 // Hit ends the process if the point is due.
 func Hit(name string) {
-	if !due(name) {
+	if !Fails(name) {
 		return
 	}
 	unix.Kill(os.Getpid(), unix.SIGKILL)
@@ -52,4 +55,19 @@ func Hit(name string) {
 }
 
 // Fails says whether what the point stands for is to fail.
-func Fails(name string) bool { return due(name) }
+func Fails(name string) bool {
+	if !due(name) {
+		return false
+	}
+	fmt.Fprintln(os.Stderr, "failpoint", name)
+	return true
+}
+
+// Since says whether the point is due or has been.
+func Since(name string) bool {
+	due(name)
+	mu.Lock()
+	defer mu.Unlock()
+	n, armed := left[name]
+	return armed && n == 0
+}
