@@ -138,9 +138,6 @@ func inspect(path string) (version int, err error) {
 	var tables, application int
 	if err := db.QueryRow(`SELECT (SELECT count(*) FROM sqlite_schema), (SELECT application_id FROM pragma_application_id),
 		(SELECT user_version FROM pragma_user_version)`).Scan(&tables, &application, &version); err != nil {
-		if begun(path, err) {
-			return 0, nil
-		}
 		return 0, err
 	}
 	switch {
@@ -167,9 +164,10 @@ func inspect(path string) (version int, err error) {
 	return version, nil
 }
 
-// begun says whether reading failed because the making of a new database was cut short:
+// begun says whether inspect failed because the making of a new database was cut short:
 // until it is in WAL mode, SQLite keeps a rollback journal, and one that is left has to be
-// played back by a writer. That of a database which was empty takes nothing from anybody.
+// played back by a writer. Before, the database was empty, or had the one page in which
+// there is no table yet: playing it back takes nothing from anybody.
 func begun(path string, err error) bool {
 	var e *sqlite.Error
 	if !errors.As(err, &e) || e.Code() != sqlite3.SQLITE_READONLY_ROLLBACK {
@@ -185,12 +183,29 @@ func begun(path string, err error) bool {
 	if _, err := io.ReadFull(f, head[:]); err != nil {
 		return false
 	}
-	return string(head[:8]) == "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" && binary.BigEndian.Uint32(head[16:]) == 0
+	return string(head[:8]) == "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" && binary.BigEndian.Uint32(head[16:]) <= 1
+}
+
+// playBack lets SQLite undo what was begun.
+func playBack(path string) error {
+	db, err := sql.Open("sqlite", dsn(path, nil))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	var tables int
+	return db.QueryRow("SELECT count(*) FROM sqlite_schema").Scan(&tables)
 }
 
 // connect opens the writer's connection and the readers' pool.
 func connect(path string) (writer, reader *sql.DB, err error) {
 	version, err := inspect(path)
+	if begun(path, err) {
+		if err := playBack(path); err != nil {
+			return nil, nil, err
+		}
+		version, err = inspect(path)
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -66,11 +66,18 @@ func cutShort(t *testing.T, committed ...string) string {
 // TestNewDatabaseThatWasCutShortIsMadeAgain: a kill while the very first database is made
 // must not keep every later daemon from starting.
 func TestNewDatabaseThatWasCutShortIsMadeAgain(t *testing.T) {
-	s := open(t, cutShort(t))
-	if got := load(t, s); got.Seq != 0 || len(got.Slots) != 0 {
-		t.Fatal(text(got))
+	for name, committed := range map[string][]string{
+		"the first change":  nil,
+		"the second change": {"PRAGMA auto_vacuum = 2", "PRAGMA user_version = 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, cutShort(t, committed...))
+			if got := load(t, s); got.Seq != 0 || len(got.Slots) != 0 {
+				t.Fatal(text(got))
+			}
+			commit(t, s, step(1, &core.Delta{Slots: []*core.Slot{testSlot("work", 5)}}))
+		})
 	}
-	commit(t, s, step(1, &core.Delta{Slots: []*core.Slot{testSlot("work", 5)}}))
 }
 
 // contents are the hashes of the database and its logs.

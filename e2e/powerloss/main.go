@@ -24,7 +24,7 @@ type report struct {
 
 func main() {
 	z := size{}
-	flag.IntVar(&z.states, "states", 100_000, "distinct states of the disk that are judged; the control has a tenth as many, and at least 1,000")
+	flag.IntVar(&z.states, "states", 100_000, "distinct states of the disk that are judged; the control has a tenth as many, and at least 500")
 	flag.IntVar(&z.chapters, "chapters", story.Long, "commits of the traced program")
 	flag.Uint64Var(&z.seed, "seed", 0, "of the changes and of what is drawn; 0: by chance")
 	flag.Parse()
@@ -79,7 +79,7 @@ func run(z size, log io.Writer) (report, error) {
 }
 
 // leastControl is how many states the control judges at least: some of them are lost.
-const leastControl = 1000
+const leastControl = 500
 
 func (r report) verdict() error {
 	switch {
