@@ -212,12 +212,9 @@ func (t *tx) renew(in Renew) *Error {
 	if in.ForMs < 1000 || in.ForMs > MaxLeaseMs {
 		return Refuse(CodeInvalid, "for_ms is out of range", "1000 to seven days")
 	}
-	l, err := t.authenticated(in.Lease, in.Cap)
+	l, err := t.holding(in.Lease, in.Cap)
 	if err != nil {
 		return err
-	}
-	if l.State != LeaseActive || l.Expires.Passed(t.now) {
-		return t.lost(l, l.Epoch)
 	}
 	l = t.lease(l.ID)
 	l.Expires = earlier(t.now.In(in.ForMs), l.MaxUntil)
