@@ -131,6 +131,46 @@ func world(t testing.TB) *Store {
 	return s
 }
 
+// TestWriteWaitsForCommit: what was written is durable with the next commit, and nothing
+// of it is kept when what comes with that is refused.
+func TestWriteWaitsForCommit(t *testing.T) {
+	s := world(t)
+	before := text(load(t, s))
+	write := func(seq int64, d *core.Delta) error { return s.Write(step(seq, d)) }
+	slot := func(epoch core.Epoch) *core.Delta { return &core.Delta{Slots: []*core.Slot{testSlot("work", epoch)}} }
+
+	if err := write(2, slot(6)); err != nil {
+		t.Fatal(err)
+	}
+	if page, err := s.Events(core.EventQuery{After: 1, Limit: 10}); err != nil || len(page.Entries) != 0 {
+		t.Fatalf("a reader sees what is not committed: %v, %v", page, err)
+	}
+	wantCode(t, s.Commit(step(3, slot(5))), core.CodeInternal, "take back")
+	if got := text(load(t, s)); got != before {
+		t.Fatalf("after a refused commit:\n%s", got)
+	}
+
+	if err := write(2, slot(6)); err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, write(3, slot(5)), core.CodeInternal, "take back")
+	commit(t, s, step(2, slot(7))) // the number is free: nothing of the former is kept
+
+	if err := write(3, slot(8)); err != nil {
+		t.Fatal(err)
+	}
+	commit(t, s, &core.Delta{})
+	if err := write(4, slot(9)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Reopen(); err != nil {
+		t.Fatal(err)
+	}
+	if got := load(t, s); got.Slots["work"].Epoch != 8 || got.Seq != 3 {
+		t.Fatalf("epoch %d, sequence %d", got.Slots["work"].Epoch, got.Seq)
+	}
+}
+
 func TestCommitIsThereAfterReopening(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "a b?c#d%25", "sessiondock.db")
 	s := open(t, path)

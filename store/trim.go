@@ -84,7 +84,7 @@ func (s *Store) Cut(beforeMs, bytes int64) (upTo int64, err error) {
 // epochs, and open actions stay as they are in their tables.
 func (s *Store) Trim(upTo int64, limit int) (core.Trimmed, error) {
 	var t core.Trimmed
-	err := s.write(func(tx *sql.Tx) error {
+	err := s.inTransaction(func(tx *sql.Tx) error {
 		var d core.Delta
 		atMs, err := oldest(tx, upTo, limit, &d, &t)
 		if err != nil {
@@ -149,7 +149,7 @@ func absorb(tx *sql.Tx, d *core.Delta) error {
 		if err != nil {
 			return err
 		}
-		if err := execOne(shorten, row{"action " + string(v.Action), []any{string(body), v.Action}}); err != nil {
+		if err := execOne(shorten, "action "+string(v.Action), string(body), v.Action); err != nil {
 			return err
 		}
 	}
@@ -174,9 +174,24 @@ func putAll[T any](put *sql.Stmt, kind string, all []*T, id func(*T) string) err
 		if err != nil {
 			return err
 		}
-		if err := execOne(put, row{kind + " " + id(v), []any{kind, id(v), string(body)}}); err != nil {
+		if err := execOne(put, kind+" "+id(v), kind, id(v), string(body)); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func execOne(stmt *sql.Stmt, what string, args ...any) error {
+	res, err := stmt.Exec(args...)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	n, err := res.RowsAffected()
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", what, err)
+	case n != 1:
+		return goesBack(what)
 	}
 	return nil
 }
