@@ -229,12 +229,15 @@ func (s *Store) onWriter(f func(*writer) error) error {
 	})
 }
 
-// inTransaction runs f in one transaction of the writer.
+// inTransaction runs f in one transaction of the writer, between those of Commit.
 func (s *Store) inTransaction(f func(*sql.Tx) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.ready(); err != nil {
 		return err
+	}
+	if s.open {
+		return core.Refuse(core.CodeBusy, "a transaction is under way", "ask again after its Commit")
 	}
 	tx, err := s.writer.BeginTx(context.Background(), nil)
 	if err != nil {

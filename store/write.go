@@ -31,12 +31,12 @@ VALUES (?, ?, ?, nullif(?, ''), ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET state = excluded.state, epoch = excluded.epoch, body = excluded.body
 WHERE slot = excluded.slot AND binding = excluded.binding AND delegation IS excluded.delegation AND epoch <= excluded.epoch`
 
-	upsertAction = `INSERT INTO actions (id, binding, client, lease, slot, epoch, class, authority, local, remote, sent, closed, body)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	upsertAction = `INSERT INTO actions (id, binding, client, lease, slot, epoch, class, authority, local, remote, sent, closed, hash, bytes, body)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET authority = excluded.authority, local = excluded.local, remote = excluded.remote, sent = excluded.sent,
-  closed = excluded.closed, body = excluded.body
+  closed = excluded.closed, bytes = excluded.bytes, body = excluded.body
 WHERE binding = excluded.binding AND client = excluded.client AND lease = excluded.lease AND slot = excluded.slot
-  AND epoch = excluded.epoch AND class = excluded.class
+  AND epoch = excluded.epoch AND class = excluded.class AND hash = excluded.hash
   AND authority IN ('admitted', excluded.authority)`
 
 	insertEntry = `INSERT INTO journal (seq, at, kind, slot, epoch, lease, action, principal, reason, change, total)
@@ -94,7 +94,7 @@ func encode(d *core.Delta) (*rows, error) {
 	for _, v := range last(d.Actions, func(v *core.Action) core.ActionID { return v.Action }) {
 		add(&r.actions, "action "+string(v.Action), v,
 			string(v.Action), string(v.Binding), string(v.ID), string(v.Lease), string(v.Slot), int64(v.Epoch),
-			string(v.Class), string(v.Authority), string(v.Local), string(v.Remote), v.Sent, v.Closed)
+			string(v.Class), string(v.Authority), string(v.Local), string(v.Remote), v.Sent, v.Closed, v.BodyHash, v.Bytes)
 	}
 	for i := range d.Journal {
 		e := &d.Journal[i]
