@@ -36,7 +36,7 @@ var arrows = []arrow{
 		"who a peer is comes from the kernel; what it may do is decided elsewhere"},
 	{"daemon/supervise", []string{"daemon/core", "daemon/peer", "manifests"},
 		"it starts and ends browsers; if it saw leases or the store it could decide who uses one"},
-	{"daemon/engine/enginetest", []string{"daemon/core", "daemon/engine", "daemon/supervise", "store"},
+	{"daemon/engine/enginetest", []string{"daemon/core", "daemon/engine", "daemon/peer", "daemon/supervise", "store"},
 		"it puts a real engine on a real store for the tests of its neighbours, and is in no program"},
 	{"daemon/failpoint", nil,
 		"it is nothing in what is shipped, and there must be nothing that it could do there"},
@@ -92,6 +92,7 @@ var reserves = []reserve{
 	{"github.com/chromedp/cdproto/", []string{"host/act"}, "a page is driven from the host only, where ending the process ends the work"},
 	{"github.com/chromedp/chromedp", nil, "a debugging connection of its own is a way round the gates; tests alone may have one"},
 	{"github.com/coreos/go-systemd/", []string{"daemon", "daemon/supervise"}, "the service manager is the supervisor's"},
+	{"github.com/godbus/dbus/", []string{"daemon/supervise"}, "D-Bus is how the supervisor talks to the service manager, and nothing else is said there"},
 	{"github.com/spf13/cobra", []string{"cli", "cli/demo"}, "only the command line has a command line"},
 	{"os/exec", []string{"daemon/supervise", "cli", "cli/demo"}, "who starts a process answers for its end"},
 }

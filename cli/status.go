@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sessiondock.dev/sessiondock/daemon/client"
 	"sessiondock.dev/sessiondock/daemon/core"
 )
 
@@ -43,9 +44,26 @@ local work is over says nothing about the website.`,
 			for _, s := range slots {
 				all = append(all, s.Status)
 			}
-			return a.show(all, func() error { return a.printStatuses(all, "no slots yet: sessiondock slot create NAME") })
+			return a.show(all, func() error {
+				if err := a.printStatuses(all, "no slots yet: sessiondock slot create NAME"); err != nil {
+					return err
+				}
+				h, err := door.Health(c.Context())
+				if err == nil {
+					a.say("%s", held(h))
+				}
+				return err
+			})
 		},
 	}
+}
+
+// held says what holds the browsers that are started from now on.
+func held(h *client.Health) string {
+	if h.Supervisor == "systemd" {
+		return "note: the user's service manager holds new browsers, each in a control group of its own (containment full)"
+	}
+	return fmt.Sprintf("note: a small process holds each new browser (containment weak), not the user's service manager: %s", orElse(h.Why, "it was not asked for"))
 }
 
 func (a *app) printStatuses(all []core.Status, none string) error {

@@ -37,7 +37,8 @@ import (
 	"sessiondock.dev/sessiondock/store"
 )
 
-const usage = `usage: sessiondockd [--browser PATH] [--max-browsers N] [--max-memory MB] [--debug pipe|port] [--verbose]
+const usage = `usage: sessiondockd [--browser PATH] [--max-browsers N] [--max-memory MB]
+                    [--supervisor systemd|direct] [--debug pipe|port] [--verbose]
 
 The SessionDock daemon. It serves api.sock (agents), control.sock (people) and
 host.sock (native messaging hosts) under $XDG_RUNTIME_DIR/sessiondock, from systemd
@@ -55,6 +56,7 @@ type options struct {
 	verbose  bool
 	browsers int
 	memoryMB int64
+	keep     string
 }
 
 func main() {
@@ -67,6 +69,7 @@ func main() {
 	f.StringVar(&o.debug, "debug", "", "start browsers with a debugging pipe or port, which is a way round the fence: demonstrations, tests and benchmarks only")
 	f.IntVar(&o.browsers, "max-browsers", 0, "how many browsers may run at a time; who needs another waits, and an idle one is stopped to make room (0: no bound)")
 	f.Int64Var(&o.memoryMB, "max-memory", 0, "how much memory, in MB, running browsers may use before another waits (0: no bound)")
+	f.StringVar(&o.keep, "supervisor", "", "what holds browsers: systemd, the user's service manager, or direct, a small process for each (default: systemd if it can be reached)")
 	f.BoolVar(&o.verbose, "verbose", false, "log more")
 	f.Usage = func() { fmt.Fprint(f.Output(), usage); f.PrintDefaults() }
 	switch err := f.Parse(os.Args[1:]); {
@@ -123,10 +126,11 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
-	sup, err := supervisor(paths, o, ext)
+	sup, err := supervisor(ctx, paths, o, ext)
 	if err != nil {
 		return err
 	}
+	defer sup.Close()
 	clock, err := engine.SystemClock()
 	if err != nil {
 		return err
@@ -145,7 +149,7 @@ func run(o options) error {
 	}
 	return serve(ctx, cancel, doors, eng, sup, &api.Server{
 		Engine: eng, Log: log, BodyKey: key, DataDir: paths.Data,
-		Health: api.Health{OK: true, Version: wire.Version, Build: build(), PID: os.Getpid(), Supervisor: sup.Name(), Extension: ext.ID},
+		Health: api.Health{OK: true, Version: wire.Version, Build: build(), PID: os.Getpid(), Supervisor: sup.Name(), Why: sup.Why(), Extension: ext.ID},
 	}, log)
 }
 
@@ -165,7 +169,7 @@ func serve(ctx context.Context, cancel func(), doors map[string]*net.UnixListene
 	start(func() error { return links.Serve(ctx, doors["host"]) })
 	start(func() error { return srv.Serve(ctx, doors["api"], srv.Agents()) })
 	start(func() error { return srv.Serve(ctx, doors["control"], srv.People()) })
-	log.Info("serving", "build", build(), "supervisor", sup.Name(), "extension", extension.Build())
+	log.Info("serving", "build", build(), "supervisor", sup.Name(), "why", srv.Health.Why, "extension", extension.Build())
 	if _, err := sd.SdNotify(false, sd.SdNotifyReady); err != nil {
 		log.Warn("systemd was not told", "err", err)
 	}
@@ -209,12 +213,12 @@ func listen(paths client.Paths) (map[string]*net.UnixListener, error) {
 	return doors, nil
 }
 
-func supervisor(paths client.Paths, o options, ext extension.Key) (supervise.Supervisor, error) {
+func supervisor(ctx context.Context, paths client.Paths, o options, ext extension.Key) (*supervise.Chosen, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	return supervise.New(supervise.Config{
+	return supervise.Choose(ctx, supervise.Config{
 		Dirs:           supervise.Dirs{DataDir: paths.Data, RunDir: paths.Runtime, StateDir: paths.State, CacheDir: paths.Cache},
 		Browser:        o.browser,
 		HostBinary:     filepath.Join(filepath.Dir(self), "sessiondock-host"),
@@ -223,7 +227,8 @@ func supervisor(paths client.Paths, o options, ext extension.Key) (supervise.Sup
 		ExtensionID:    ext.ID,
 		ExtensionBuild: extension.Build() + "-" + ext.ID[:8], // with another key it is another copy
 		WriteExtension: func(dir string) error { return extension.Write(dir, ext, 0) },
-	}), nil
+		Bus:            supervise.BusAddress(os.Getenv),
+	}, o.keep)
 }
 
 // bodyKey reads or makes the key of request hashes. Without it a password that was

@@ -65,7 +65,7 @@ func (a *authority) input() core.Input {
 			return core.LaunchStarting{Slot: slot, Generation: s.Generation + 1, Launch: core.LaunchID(a.id("launch"))}
 		}
 		if s.Launch.State == "starting" {
-			return core.LaunchRunning{Slot: slot, Launch: s.Launch.ID, Containment: "weak"}
+			return core.LaunchRunning{Slot: slot, Launch: s.Launch.ID, Identity: core.Identity{Containment: "weak"}}
 		}
 		if link.Nonce == "" {
 			return core.LinkUp{Slot: slot, Nonce: core.Nonce(a.id("n"))}

@@ -52,8 +52,10 @@ type Health struct {
 	Version    int    `json:"version"`
 	Build      string `json:"build"`
 	PID        int    `json:"pid"`
-	Supervisor string `json:"supervisor"`
-	Extension  string `json:"extension"` // the identifier of this installation's extension
+	Supervisor string `json:"supervisor"` // of new browsers: systemd, direct
+	// Why says why the supervisor is direct, where one could expect systemd.
+	Why       string `json:"supervisor_why,omitempty"`
+	Extension string `json:"extension"` // the identifier of this installation's extension
 }
 
 // largeResult is how large a result must be for its memory to be given back at once.
@@ -294,7 +296,7 @@ func bearer(r *http.Request) string {
 func (s *Server) bodyHash(raw []byte) string {
 	m := hmac.New(sha256.New, s.BodyKey)
 	m.Write(raw)
-	return hex.EncodeToString(m.Sum(nil)[:16]) // 128 bits: it is kept in memory for every action
+	return hex.EncodeToString(m.Sum(nil))
 }
 
 func checkEpoch(e *core.Epoch) *core.Error {

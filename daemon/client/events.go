@@ -26,8 +26,9 @@ type Health struct {
 	Version    int    `json:"version"` // of the protocol
 	Build      string `json:"build"`
 	PID        int    `json:"pid"`
-	Supervisor string `json:"supervisor"` // direct or systemd
-	Extension  string `json:"extension"`  // the identifier of the installation's extension
+	Supervisor string `json:"supervisor"` // of new browsers: systemd, direct
+	Why        string `json:"supervisor_why,omitempty"`
+	Extension  string `json:"extension"` // the identifier of the installation's extension
 }
 
 // Health asks whether the daemon serves.

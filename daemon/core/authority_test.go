@@ -214,7 +214,7 @@ func TestPriorityThenArrival(t *testing.T) {
 func (w *world) run(slot core.SlotName) {
 	id := core.LaunchID("launch-" + string(slot) + w.id(""))
 	w.must(core.LaunchStarting{Slot: slot, Generation: w.s.Slots[slot].Generation + 1, Launch: id, SecretHash: "s"})
-	w.must(core.LaunchRunning{Slot: slot, Launch: id, Containment: "weak"})
+	w.must(core.LaunchRunning{Slot: slot, Launch: id, Identity: core.Identity{Containment: "weak"}})
 }
 
 func (w *world) end(slot core.SlotName) {

@@ -186,7 +186,7 @@ func gridInputs(w *world, l *core.Lease) []core.Input {
 		core.Granted{Slot: "shop", Nonce: nonce, Epoch: s.Epoch},
 		core.Done{Slot: "shop", Nonce: nonce, Action: action, Epoch: epoch, State: "finished"},
 		core.LaunchStarting{Slot: "shop", Generation: s.Generation + 1, Launch: "new", SecretHash: "s"},
-		core.LaunchRunning{Slot: "shop", Launch: launch, Containment: "weak"},
+		core.LaunchRunning{Slot: "shop", Launch: launch, Identity: core.Identity{Containment: "weak"}},
 		core.LaunchEnded{Slot: "shop", Launch: launch, Verified: true, How: "ended"},
 		core.LaunchEnded{Slot: "shop", Launch: launch, Verified: false, How: "not known"},
 		core.Restarted{},

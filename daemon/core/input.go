@@ -297,15 +297,12 @@ type (
 		Launch     LaunchID
 		SecretHash string
 		Debug      string
+		Unit       string // the name it will have, so that a daemon which dies now leaves it findable
 	}
 	LaunchRunning struct {
-		Slot         SlotName
-		Launch       LaunchID
-		Unit         string
-		InvocationID string
-		Containment  string
-		KeeperPID    int
-		KeeperStart  uint64
+		Slot   SlotName
+		Launch LaunchID
+		Identity
 	}
 	LaunchEnded struct {
 		Slot        SlotName

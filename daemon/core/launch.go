@@ -72,7 +72,7 @@ func (t *tx) launchStarting(in LaunchStarting) *Error {
 	byPerson := s.Starting == "person"
 	s.Starting = ""
 	s.Launch = &Launch{
-		ByPerson: byPerson, ID: in.Launch, Generation: in.Generation, State: "starting", Containment: "weak",
+		ByPerson: byPerson, ID: in.Launch, Generation: in.Generation, State: "starting", Identity: Identity{Unit: in.Unit, Containment: "weak"},
 		SecretHash: in.SecretHash, Debug: in.Debug, BootID: t.now.BootID, StartedMs: t.now.WallMs,
 	}
 	t.log("launch starting", s, "", "", fmt.Sprintf("generation %d", in.Generation))
@@ -89,8 +89,7 @@ func (t *tx) launchRunning(in LaunchRunning) *Error {
 	if l.State == "starting" {
 		l.State = "running"
 	}
-	l.Unit, l.InvocationID, l.Containment = in.Unit, in.InvocationID, in.Containment
-	l.KeeperPID, l.KeeperStart = in.KeeperPID, in.KeeperStart
+	l.Identity = in.Identity
 	t.log("launch running", s, "", "", fmt.Sprintf("generation %d, containment %s", l.Generation, l.Containment))
 	return nil
 }

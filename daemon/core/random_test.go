@@ -106,7 +106,7 @@ func randomInput(rt *rapid.T, w *world) core.Input {
 		if s.Launch == nil {
 			return core.Tick{}
 		}
-		return core.LaunchRunning{Slot: slot, Launch: s.Launch.ID, Containment: "weak", KeeperPID: 1, KeeperStart: 2}
+		return core.LaunchRunning{Slot: slot, Launch: s.Launch.ID, Identity: core.Identity{Containment: "weak", KeeperPID: 1, KeeperStart: 2}}
 	case 7:
 		if s.Launch == nil {
 			return core.Tick{}

@@ -85,7 +85,7 @@ func TestNoPhantomTakeoverAfterAStoppedBrowser(t *testing.T) {
 func (w *world) launchResumed() {
 	l := core.LaunchID(w.id("launch"))
 	w.must(core.LaunchStarting{Slot: "shop", Generation: w.slot().Generation + 1, Launch: l, SecretHash: "s"})
-	w.must(core.LaunchRunning{Slot: "shop", Launch: l, Containment: "weak", KeeperPID: 10, KeeperStart: 20})
+	w.must(core.LaunchRunning{Slot: "shop", Launch: l, Identity: core.Identity{Containment: "weak", KeeperPID: 10, KeeperStart: 20}})
 }
 
 func TestTwoRestartsDoNotLoseAnUnrecordedTakeover(t *testing.T) {

@@ -90,26 +90,39 @@ type LinkState struct {
 // Up says whether the extension has said hello on this link.
 func (l LinkState) Up() bool { return l.Instance != "" }
 
+// Identity is what the supervisor recorded of a launch when it was started (I12). It is
+// compared before every stop and every adoption.
+type Identity struct {
+	Unit         string `json:"unit"` // of the user manager; empty with the direct supervisor
+	InvocationID string `json:"invocation_id"`
+	Containment  string `json:"containment"`
+	KeeperPID    int    `json:"keeper_pid"`
+	KeeperStart  uint64 `json:"keeper_start"` // start time, clock ticks since boot
+	// ControlGroup is where the unit's processes are, below the mount of control groups;
+	// GroupID is the kernel's number of that very group.
+	ControlGroup string `json:"control_group,omitempty"`
+	GroupID      uint64 `json:"group_id,omitempty"`
+	CreatedUs    uint64 `json:"created_us,omitempty"` // when the unit was started, by CLOCK_MONOTONIC
+	Browser      string `json:"browser,omitempty"`    // what the browser calls itself
+	Extension    string `json:"extension,omitempty"`  // the build of it that was loaded
+}
+
 // Launch is one run of the slot's browser.
 type Launch struct {
-	ID           LaunchID `json:"id"`
-	Generation   int64    `json:"generation"`
-	State        string   `json:"state"` // starting, running, stopping, ended, unknown
-	Unit         string   `json:"unit"`
-	InvocationID string   `json:"invocation_id"`
-	Containment  string   `json:"containment"`
-	KeeperPID    int      `json:"keeper_pid"`
-	KeeperStart  uint64   `json:"keeper_start"` // start time, clock ticks since boot
-	SecretHash   string   `json:"secret_hash"`
-	Debug        string   `json:"debug"` // debugging switches of a test launch
-	BootID       string   `json:"boot_id"`
-	Linked       bool     `json:"linked"` // a host of it was attested
-	StartedMs    int64    `json:"started"`
-	EndedMs      int64    `json:"ended"`
-	ByPerson     bool     `json:"by_person"`  // a person started it; it is not stopped for another's sake
-	StopAsked    bool     `json:"stop_asked"` // a person asked for its end
-	StopNow      bool     `json:"stop_now"`   // at once, not cleanly
-	How          string   `json:"how"`        // how its end was verified, or why not
+	ID         LaunchID `json:"id"`
+	Generation int64    `json:"generation"`
+	State      string   `json:"state"` // starting, running, stopping, ended, unknown
+	Identity
+	SecretHash string `json:"secret_hash"`
+	Debug      string `json:"debug"` // debugging switches of a test launch
+	BootID     string `json:"boot_id"`
+	Linked     bool   `json:"linked"` // a host of it was attested
+	StartedMs  int64  `json:"started"`
+	EndedMs    int64  `json:"ended"`
+	ByPerson   bool   `json:"by_person"`  // a person started it; it is not stopped for another's sake
+	StopAsked  bool   `json:"stop_asked"` // a person asked for its end
+	StopNow    bool   `json:"stop_now"`   // at once, not cleanly
+	How        string `json:"how"`        // how its end was verified, or why not
 }
 
 // Live says whether the launch may have running processes.

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 )
@@ -249,7 +250,7 @@ func (t *tx) finish() {
 		}
 		t.log(kind, slot, "", action, reason)
 	}
-	change, err := d.change()
+	change, err := json.Marshal(d)
 	if err != nil {
 		panic("core: a delta that cannot be encoded: " + err.Error())
 	}

@@ -273,11 +273,12 @@ func (e *Engine) start(eff core.StartLaunch) {
 		display = s.Slots[eff.Slot].Display
 		pages = startPages(s, s.Slots[eff.Slot])
 	})
-	res := e.Submit(e.ctx, core.LaunchStarting{Slot: eff.Slot, Generation: eff.Generation, Launch: id, SecretHash: hash, Debug: e.opts.Debug})
+	unit := e.sup.Unit(eff.Slot, eff.Generation, id)
+	res := e.Submit(e.ctx, core.LaunchStarting{Slot: eff.Slot, Generation: eff.Generation, Launch: id, SecretHash: hash, Debug: e.opts.Debug, Unit: unit})
 	if res.Refusal != nil {
 		return // another start was first
 	}
-	launch := core.Launch{ID: id, Generation: eff.Generation, SecretHash: hash}
+	launch := core.Launch{ID: id, Generation: eff.Generation, SecretHash: hash, Identity: core.Identity{Unit: unit}}
 	failpoint.Hit("before-effect")
 	started, err := e.sup.Start(e.ctx, supervise.Spec{
 		Slot: eff.Slot, Launch: id, Generation: eff.Generation, Secret: plain, Display: display, StartURLs: pages, Debug: e.opts.Debug,
@@ -289,18 +290,16 @@ func (e *Engine) start(eff core.StartLaunch) {
 		e.ended(eff.Slot, id, supervise.Ended{Verified: ended.Verified, Containment: ended.Containment, How: "it did not start: " + err.Error()})
 		return
 	}
-	launch.KeeperPID, launch.KeeperStart = started.KeeperPID, started.KeeperStart
-	e.insist(core.LaunchRunning{
-		Slot: eff.Slot, Launch: id, Unit: started.Unit, InvocationID: started.InvocationID,
-		Containment: started.Containment, KeeperPID: started.KeeperPID, KeeperStart: started.KeeperStart,
-	})
+	launch.Identity = started
+	e.insist(core.LaunchRunning{Slot: eff.Slot, Launch: id, Identity: started})
 	e.watchLaunch(eff.Slot, launch)
 }
 
 // adopt finds a launch again that a former daemon started.
 func (e *Engine) adopt(slot core.SlotName, l core.Launch) {
 	e.group.Go(func() {
-		if err := e.sup.Adopt(e.ctx, slot, l); err != nil {
+		found, err := e.sup.Adopt(e.ctx, slot, l)
+		if err != nil {
 			ended := supervise.Ended{How: err.Error()}
 			if ce, ok := err.(*core.Error); ok && ce.Code == core.CodeNotFound {
 				ended.Verified = true
@@ -310,7 +309,8 @@ func (e *Engine) adopt(slot core.SlotName, l core.Launch) {
 		}
 		if l.State == "starting" {
 			// The former daemon started it and did not live to record that.
-			e.insist(core.LaunchRunning{Slot: slot, Launch: l.ID, Containment: l.Containment, KeeperPID: l.KeeperPID, KeeperStart: l.KeeperStart})
+			l.Identity = found
+			e.insist(core.LaunchRunning{Slot: slot, Launch: l.ID, Identity: found})
 		}
 		e.watchLaunch(slot, l)
 	})

@@ -131,7 +131,7 @@ func (s *Server) attest(ctx context.Context, conn *net.UnixConn, r *bufio.Reader
 	if subtle.ConstantTimeCompare([]byte(engine.HashSecret(hello.Secret)), []byte(launch.SecretHash)) != 1 {
 		return hello, core.Refuse(core.CodeDenied, "the launch's secret is wrong", "this host was not started by the slot's browser")
 	}
-	if err := s.Supervisor.Owns(launch, cred.PID); err != nil {
+	if err := s.Supervisor.Owns(launch, cred); err != nil {
 		return hello, err
 	}
 	if !cred.Alive() {

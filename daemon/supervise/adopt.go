@@ -35,7 +35,7 @@ type whereabouts struct {
 
 // find establishes where a launch stands.
 func (d *Direct) find(ctx context.Context, slot core.SlotName, l core.Launch) whereabouts {
-	if boot, err := bootID(); err == nil && l.BootID != "" && l.BootID != boot {
+	if otherBoot(l) {
 		return whereabouts{standing: ended, end: Ended{Verified: true, Containment: containment,
 			How: "the machine has been restarted since the launch began"}}
 	}
@@ -81,24 +81,39 @@ func (d *Direct) find(ctx context.Context, slot core.SlotName, l core.Launch) wh
 }
 
 // Adopt finds a launch of an earlier daemon.
-func (d *Direct) Adopt(ctx context.Context, slot core.SlotName, l core.Launch) error {
+func (d *Direct) Adopt(ctx context.Context, slot core.SlotName, l core.Launch) (core.Identity, error) {
 	if e := checkLaunch(slot, l); e != nil {
-		return e
+		return core.Identity{}, e
 	}
 	f := d.find(ctx, slot, l)
 	switch f.standing {
 	case answering:
-		return nil
+		return d.met(l), nil
 	case ended:
-		return core.Refuse(core.CodeNotFound, "the launch has ended: "+f.end.How, "start the slot again")
+		return core.Identity{}, notRunning(slot, f.end)
 	case silent:
-		return core.Refuse(core.CodeUnavailable, "nothing can be said of the launch: "+f.why.Error(), "try again, or stop the slot")
+		return core.Identity{}, unclear(f.why)
 	}
-	e := d.lookForOrphans(ctx, d.scope(slot, l, f.successor))
+	return core.Identity{}, notRunning(slot, d.lookForOrphans(ctx, d.scope(slot, l, f.successor)))
+}
+
+// met is a launch's identity with the keeper that answered for it.
+func (d *Direct) met(l core.Launch) core.Identity {
+	id, keeper := l.Identity, d.keeperOf(l)
+	id.KeeperPID, id.KeeperStart = keeper.PID, keeper.StartTime
+	return id
+}
+
+// notRunning refuses the adoption of a launch that has ended, or may have.
+func notRunning(slot core.SlotName, e Ended) *core.Error {
 	if e.Verified {
 		return core.Refuse(core.CodeNotFound, "the launch has ended: "+e.How, "start the slot again")
 	}
 	return core.Refuse(core.CodeUnavailable, e.How, "stop the slot: sessiondock slot stop "+string(slot)).With("left", e.Left)
+}
+
+func unclear(why error) *core.Error {
+	return core.Refuse(core.CodeUnavailable, "nothing can be said of the launch: "+why.Error(), "try again, or stop the slot")
 }
 
 // Wait returns when the launch has ended or can no longer be watched.
@@ -208,6 +223,12 @@ func checkLaunch(slot core.SlotName, l core.Launch) *core.Error {
 		return core.Refuse(core.CodeInvalid, fmt.Sprintf("launch %q cannot name a file", l.ID), "use a ULID")
 	}
 	return nil
+}
+
+// otherBoot says whether the machine has been restarted since a launch began.
+func otherBoot(l core.Launch) bool {
+	boot, err := bootID()
+	return err == nil && l.BootID != "" && l.BootID != boot
 }
 
 func bootID() (string, error) {

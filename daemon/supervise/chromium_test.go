@@ -82,10 +82,10 @@ func TestChromiumStartAdoptCleanStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := New(f.cfg)
-	if err := next.Adopt(f.ctx(), f.slot, l); err != nil {
+	if _, err := next.Adopt(f.ctx(), f.slot, l); err != nil {
 		t.Fatal(err)
 	}
-	if err := next.Owns(l, host); err != nil {
+	if err := next.Owns(l, cred(host)); err != nil {
 		t.Errorf("the browser's own host: %v", err)
 	}
 	for _, p := range tagged(t, l.ID) {
@@ -276,7 +276,7 @@ func BenchmarkLaunch(b *testing.B) {
 	}
 	b.Run("plain", bench(func(f *fixture) func() {
 		b.StopTimer()
-		spec, lock, err := f.d.prepare(f.spec())
+		spec, err := f.d.prepare(f.spec())
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -289,7 +289,6 @@ func BenchmarkLaunch(b *testing.B) {
 		return func() {
 			cmd.Process.Signal(os.Interrupt)
 			cmd.Wait()
-			lock.Close()
 			eventually(b, "the end", func() bool { return len(tagged(b, spec.Launch)) == 0 })
 		}
 	}))
@@ -299,7 +298,7 @@ func BenchmarkLaunch(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		l := core.Launch{ID: s.Launch, KeeperPID: st.KeeperPID, KeeperStart: st.KeeperStart}
+		l := core.Launch{ID: s.Launch, Identity: st}
 		return func() { f.mustEnd(f.d.Stop(f.ctx(), f.slot, l, StopClean)) }
 	}))
 }

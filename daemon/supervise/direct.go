@@ -1,7 +1,6 @@
 package supervise
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -31,7 +29,8 @@ type Dirs struct {
 	CacheDir string // disk caches, temporary files
 }
 
-// Config is what Direct needs to know. Everything but Browser is required.
+// Config is what a supervisor needs to know. Everything but Browser and Bus is
+// required.
 type Config struct {
 	Dirs           Dirs
 	Browser        string // path or name; "" looks for one
@@ -41,6 +40,7 @@ type Config struct {
 	ExtensionID    string
 	ExtensionBuild string // names the directory of the extension
 	WriteExtension func(dir string) error
+	Bus            string // the D-Bus address of the user manager's bus; "" is none
 }
 
 // Direct is the supervisor without a service manager.
@@ -62,6 +62,9 @@ func New(c Config) *Direct {
 // Name is "direct".
 func (d *Direct) Name() string { return "direct" }
 
+// Unit is "": there are none.
+func (d *Direct) Unit(core.SlotName, int64, core.LaunchID) string { return "" }
+
 const (
 	// startWithin bounds a start if the context does not.
 	startWithin = 20 * time.Second
@@ -73,35 +76,67 @@ const (
 
 // Start starts the browser. An error says in its detail "verified_ended" whether
 // nothing is left of the launch; where it does not, Stop can be asked.
-func (d *Direct) Start(ctx context.Context, s Spec) (Started, error) {
+func (d *Direct) Start(ctx context.Context, s Spec) (core.Identity, error) {
+	id, err := d.start(ctx, s, fork)
+	if e, ok := errors.AsType[*silentKeeper](err); ok {
+		// It is not known whether the browser runs. It is ended, so that no launch is
+		// left that nobody recorded.
+		return core.Identity{}, e.refusal(d.Stop(context.WithoutCancel(ctx), s.Slot, core.Launch{ID: s.Launch, Identity: e.id}, StopNow))
+	}
+	return id, err
+}
+
+// runKeeper starts a keeper's process: keeperFiles are its standard input, output
+// and error. It returns what identifies the launch from then on.
+type runKeeper func(context.Context, Spec, keeperFiles, []string) (core.Identity, error)
+
+// keeperFiles are what a keeper is given: its specification to read, where to write
+// its report, and its log.
+type keeperFiles struct{ spec, report, log *os.File }
+
+// silentKeeper is the error of a start whose keeper runs and said nothing.
+type silentKeeper struct {
+	id   core.Identity
+	why  error
+	late bool
+	log  string
+}
+
+func (e *silentKeeper) Error() string { return e.why.Error() }
+
+// refusal words it, with what became of the launch.
+func (e *silentKeeper) refusal(ended Ended) *core.Error {
+	code := core.CodeUnavailable
+	if e.late {
+		code = core.CodeDeadline
+	}
+	return core.Refuse(code, "the launch's keeper did not report in time: "+e.why.Error(), "see "+e.log).
+		With("verified_ended", ended.Verified).With("left", ended.Left)
+}
+
+// start prepares the slot, lets run start the keeper and waits for its report.
+func (d *Direct) start(ctx context.Context, s Spec, run runKeeper) (core.Identity, error) {
 	if os.Geteuid() == 0 {
-		return Started{}, core.Refuse(core.CodeDenied, "browsers are not started as root: Chromium's sandbox does not work there",
+		return core.Identity{}, core.Refuse(core.CodeDenied, "browsers are not started as root: Chromium's sandbox does not work there",
 			"run sessiondockd as an ordinary user")
 	}
-	if e := core.CheckName("slot", string(s.Slot)); e != nil {
-		return Started{}, e
-	}
-	if s.Launch == "" || strings.ContainsAny(string(s.Launch), "/\x00") {
-		return Started{}, core.Refuse(core.CodeInvalid, fmt.Sprintf("launch %q cannot name a file", s.Launch), "use a ULID")
+	if e := checkLaunch(s.Slot, core.Launch{ID: s.Launch}); e != nil {
+		return core.Identity{}, e
 	}
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
-	spec, lock, err := d.prepare(s)
+	spec, err := d.prepare(s)
 	if err != nil {
-		return Started{}, notStarted(err)
+		return core.Identity{}, notStarted(err)
 	}
-	defer lock.Close() // the keeper has its own reference to the same lock
-
 	build := make(chan string, 1)
 	go func() { build <- d.builds.of(ctx, spec.Argv[0]) }()
-	keeper, err := d.startKeeper(ctx, s, spec, lock)
+	id, err := d.startKeeper(ctx, s, spec, run)
 	if err != nil {
-		return Started{}, err
+		return core.Identity{}, err
 	}
-	return Started{
-		Containment: containment, KeeperPID: keeper.PID, KeeperStart: keeper.StartTime,
-		BrowserBuild: <-build,
-	}, nil
+	id.Browser, id.Extension = <-build, d.cfg.ExtensionBuild
+	return id, nil
 }
 
 // notStarted marks an error that came before anything was started.
@@ -109,35 +144,33 @@ func notStarted(err error) error {
 	return asError(err).With("verified_ended", true)
 }
 
-// prepare takes the slot's lock and makes everything ready under it.
-func (d *Direct) prepare(s Spec) (keeperSpec, *os.File, error) {
+// prepare makes everything ready under the slot's lock. The keeper takes the lock
+// again for itself: between the two nobody else would, because one daemon at a time
+// has the database, and it has one launch of a slot at a time.
+func (d *Direct) prepare(s Spec) (keeperSpec, error) {
 	browser, err := FindBrowser(d.cfg.Browser)
 	if err != nil {
-		return keeperSpec{}, nil, err
+		return keeperSpec{}, err
 	}
 	p := d.cfg.Dirs.places(s.Slot)
 	for _, name := range []string{"keeper.sock", "pipe.sock"} {
 		if e := peer.CheckSocketPath(filepath.Join(p.run, name)); e != nil {
-			return keeperSpec{}, nil, e
+			return keeperSpec{}, e
 		}
 	}
 	if err := peer.OwnDir(p.slot); err != nil {
-		return keeperSpec{}, nil, err
+		return keeperSpec{}, err
 	}
 	lock, err := takeLock(p.lock)
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		return keeperSpec{}, nil, core.Refuse(core.CodeConflict, fmt.Sprintf("an earlier launch of slot %s has not ended", s.Slot),
+		return keeperSpec{}, core.Refuse(core.CodeConflict, fmt.Sprintf("an earlier launch of slot %s has not ended", s.Slot),
 			"stop it first: sessiondock slot stop "+string(s.Slot))
 	}
 	if err != nil {
-		return keeperSpec{}, nil, err
+		return keeperSpec{}, err
 	}
-	spec, err := d.prepareLocked(browser, p, s)
-	if err != nil {
-		lock.Close()
-		return keeperSpec{}, nil, err
-	}
-	return spec, lock, nil
+	defer lock.Close()
+	return d.prepareLocked(browser, p, s)
 }
 
 func (d *Direct) prepareLocked(browser string, p places, s Spec) (keeperSpec, error) {
@@ -173,7 +206,7 @@ func (d *Direct) prepareLocked(browser string, p places, s Spec) (keeperSpec, er
 	}
 	return keeperSpec{
 		Slot: s.Slot, Launch: s.Launch, Generation: s.Generation,
-		Profile: p.profile, RunDir: p.run, LogDir: p.logs, WorkDir: p.downloads, Hostnames: names,
+		Lock: p.lock, Profile: p.profile, RunDir: p.run, LogDir: p.logs, WorkDir: p.downloads, Hostnames: names,
 		Argv: append([]string{browser}, argv...),
 		Env:  environment(os.Environ(), p, d.cfg.HostSocket, s),
 		Pipe: s.Debug == "pipe",
@@ -181,66 +214,83 @@ func (d *Direct) prepareLocked(browser string, p places, s Spec) (keeperSpec, er
 }
 
 // startKeeper starts the keeper and waits for its report.
-func (d *Direct) startKeeper(ctx context.Context, s Spec, spec keeperSpec, lock *os.File) (peer.Proc, error) {
-	text, err := json.Marshal(spec)
+func (d *Direct) startKeeper(ctx context.Context, s Spec, spec keeperSpec, run runKeeper) (core.Identity, error) {
+	text, err := memoryFile("keeper", spec)
 	if err != nil {
-		return peer.Proc{}, notStarted(err)
+		return core.Identity{}, notStarted(err)
 	}
+	defer text.Close()
 	from, to, err := os.Pipe()
 	if err != nil {
-		return peer.Proc{}, notStarted(err)
+		return core.Identity{}, notStarted(err)
 	}
 	defer from.Close()
+	log, err := openLog(filepath.Join(spec.LogDir, "keeper.log"))
+	if err != nil {
+		to.Close()
+		return core.Identity{}, notStarted(err)
+	}
+	defer log.Close()
 	binary := d.cfg.KeeperBinary
 	if binary == "" {
 		binary = "/proc/self/exe" // also after an update has replaced the file
 	}
-	cmd := exec.Command(binary, "keeper", string(s.Slot))
-	cmd.Args[0] = "sessiondockd"
-	cmd.Stdin = bytes.NewReader(text)
-	cmd.ExtraFiles = []*os.File{lock, to} // fdLock, fdReport
-	cmd.SysProcAttr = &unix.SysProcAttr{Setsid: true}
-	stderr, err := openLog(filepath.Join(spec.LogDir, "keeper.log"))
-	if err != nil {
-		to.Close()
-		return peer.Proc{}, notStarted(err)
-	}
-	defer stderr.Close()
-	cmd.Stdout, cmd.Stderr = stderr, stderr
-	err = cmd.Start()
+	id, err := run(ctx, s, keeperFiles{text, to, log}, []string{binary, "keeper", string(s.Slot)})
 	to.Close()
 	if err != nil {
-		return peer.Proc{}, notStarted(err)
+		return core.Identity{}, err
 	}
-	// It has not been waited for, so the PID is still its own.
-	keeper, err := peer.Read(cmd.Process.Pid)
-	if err != nil {
-		keeper = peer.Proc{PID: cmd.Process.Pid}
-	}
-	d.remember(s.Launch, keeper)
-	go cmd.Wait() // ends with the keeper; how it ended is in its record
+	d.remember(s.Launch, peer.Proc{PID: id.KeeperPID, StartTime: id.KeeperStart, Comm: "keeper"})
 
 	stop := context.AfterFunc(ctx, func() { from.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	r, err := readReport(from)
-	if err == nil && r.Error == nil {
-		return keeper, nil
+	if err != nil {
+		return core.Identity{}, &silentKeeper{id: id, why: err, late: ctx.Err() != nil, log: log.Name()}
 	}
-	if err == nil {
+	if r.Error != nil {
 		if v, _ := r.Error.Detail["verified_ended"].(bool); v {
 			d.forget(s.Launch)
 		}
-		return peer.Proc{}, r.Error
+		return core.Identity{}, r.Error
 	}
-	// No word from the keeper: it is not known whether the browser runs. It is
-	// ended, so that no launch is left that nobody recorded.
-	ended := d.Stop(context.WithoutCancel(ctx), s.Slot, core.Launch{ID: s.Launch, KeeperPID: keeper.PID, KeeperStart: keeper.StartTime}, StopNow)
-	code := core.CodeUnavailable
-	if ctx.Err() != nil {
-		code = core.CodeDeadline
+	return id, nil
+}
+
+// fork starts a keeper as a process of its own session, which outlives the daemon.
+func fork(_ context.Context, _ Spec, files keeperFiles, argv []string) (core.Identity, error) {
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Args[0] = "sessiondockd"
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = files.spec, files.report, files.log
+	cmd.SysProcAttr = &unix.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return core.Identity{}, notStarted(err)
 	}
-	return peer.Proc{}, core.Refuse(code, "the launch's keeper did not report in time: "+err.Error(), "see "+stderr.Name()).
-		With("verified_ended", ended.Verified).With("left", ended.Left)
+	// It has not been waited for, so the PID is still its own.
+	id := core.Identity{Containment: containment, KeeperPID: cmd.Process.Pid}
+	if p, err := peer.Read(cmd.Process.Pid); err == nil {
+		id.KeeperStart = p.StartTime
+	}
+	go cmd.Wait() // ends with the keeper; how it ended is in its record
+	return id, nil
+}
+
+// memoryFile holds a value as JSON where no other process can open it by name.
+func memoryFile(name string, v any) (*os.File, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), name)
+	if _, err := f.WriteAt(text, 0); err != nil { // the reader begins at 0
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 func readReport(from io.Reader) (report, error) {
@@ -253,8 +303,7 @@ func readReport(from io.Reader) (report, error) {
 	return r, err
 }
 
-// takeLock takes a lock that belongs to the open file: a keeper that inherits
-// the descriptor holds it after the daemon has closed its own.
+// takeLock takes a lock that belongs to the open file, and lasts until that is closed.
 func takeLock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -268,12 +317,12 @@ func takeLock(path string) (*os.File, error) {
 }
 
 // Owns says whether a process descends from the launch's keeper.
-func (d *Direct) Owns(l core.Launch, pid int) *core.Error {
+func (d *Direct) Owns(l core.Launch, who peer.Cred) *core.Error {
 	keeper := d.keeperOf(l)
 	if keeper.PID == 0 {
 		return core.Refuse(core.CodeDenied, "the launch's keeper is not known", "restart the slot's browser")
 	}
-	chain, err := peer.Ancestry(pid)
+	chain, err := peer.Ancestry(who.PID)
 	if err != nil {
 		return core.Refuse(core.CodeDenied, "the process's parents could not be established: "+err.Error(), "try again")
 	}

@@ -3,6 +3,7 @@ package supervise
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -23,12 +24,6 @@ import (
 // containment is what a keeper can promise; package doc says what it lacks.
 const containment = "weak"
 
-// Descriptors that a keeper inherits, after the standard three.
-const (
-	fdLock   = 3 // the slot's lock, taken by the daemon and held by the keeper from then on
-	fdReport = 4 // where the keeper says once whether the browser runs
-)
-
 const (
 	// maxSpec bounds the specification on standard input.
 	maxSpec = 1 << 20
@@ -44,6 +39,9 @@ const (
 	logCheckEvery = 30 * time.Second
 	// againAfter lies between attempts to verify an end that could not be.
 	againAfter = time.Second
+	// lockWithin is how long a keeper tries to take its slot's lock: a daemon that
+	// looks whether it is held holds it for that moment.
+	lockWithin = time.Second
 )
 
 // keeperSpec is what a keeper is told. It comes on standard input because it
@@ -52,6 +50,7 @@ type keeperSpec struct {
 	Slot       core.SlotName `json:"slot"`
 	Launch     core.LaunchID `json:"launch"`
 	Generation int64         `json:"generation"`
+	Lock       string        `json:"lock"`
 	Profile    string        `json:"profile"`
 	RunDir     string        `json:"run_dir"`
 	LogDir     string        `json:"log_dir"`
@@ -93,7 +92,8 @@ type keeper struct {
 
 // KeeperMain is the program of a keeper: `sessiondockd keeper SLOT`. The argument
 // is for people who read a list of processes; everything else comes on standard
-// input and in inherited descriptors. It returns an exit code.
+// input. Standard output takes one line, the report, and standard error what goes
+// wrong before there is a log. It returns an exit code.
 func KeeperMain(args []string) int {
 	text, err := io.ReadAll(io.LimitReader(os.Stdin, maxSpec))
 	if err != nil {
@@ -110,15 +110,9 @@ func KeeperMain(args []string) int {
 		fmt.Fprintln(os.Stderr, "error: keeper is started by sessiondockd, with a specification on standard input:", err)
 		return 2
 	}
-	unix.CloseOnExec(fdLock)
-	unix.CloseOnExec(fdReport)
-	lock, to := os.NewFile(fdLock, "lock"), os.NewFile(fdReport, "report")
-	if _, err := unix.FcntlInt(fdLock, unix.F_GETFD, 0); err != nil {
-		fmt.Fprintln(os.Stderr, "error: keeper is started by sessiondockd, with its lock")
-		return 2
-	}
+	to := os.Stdout
 	defer to.Close()
-	if err := k.run(lock, to); err != nil {
+	if err := k.run(to); err != nil {
 		// Every error of run comes before there is a browser.
 		k.tell(to, report{Error: asError(err).With("verified_ended", true)})
 		fmt.Fprintln(os.Stderr, "error: keeper:", err)
@@ -129,10 +123,15 @@ func KeeperMain(args []string) int {
 
 // run keeps one launch from its start to its verified end. An error means that no
 // browser was started.
-func (k *keeper) run(lock, to *os.File) error {
+func (k *keeper) run(to *os.File) error {
 	if err := k.detach(); err != nil {
 		return err
 	}
+	lock, err := k.lock()
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
 	logFile, err := openLog(filepath.Join(k.spec.LogDir, "keeper.log"))
 	if err != nil {
 		return err
@@ -190,17 +189,26 @@ func (k *keeper) detach() error {
 	// Received and dropped, not ignored: what is ignored stays ignored in the
 	// browser.
 	deaf := make(chan os.Signal, 1)
-	signal.Notify(deaf, unix.SIGHUP, unix.SIGPIPE, unix.SIGINT)
+	signal.Notify(deaf, unix.SIGHUP, unix.SIGPIPE)
 	term := make(chan os.Signal, 1)
-	signal.Notify(term, unix.SIGTERM)
+	signal.Notify(term, unix.SIGTERM, unix.SIGINT)
 	go func() {
-		for range term { // a logout or a shutdown: the login is to be kept
+		for range term { // a logout, a shutdown, the unit's stop: the login is to be kept
 			k.stop(StopClean)
 		}
 	}()
 	var err error
 	k.self, err = peer.Read(os.Getpid())
 	return err
+}
+
+func (k *keeper) lock() (*os.File, error) {
+	for end := time.Now().Add(lockWithin); ; time.Sleep(5 * time.Millisecond) {
+		lock, err := takeLock(k.spec.Lock)
+		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(end) {
+			return lock, err
+		}
+	}
 }
 
 // launch forks the browser. It does not use os/exec, whose wait for the one

@@ -181,14 +181,14 @@ func (f *fixture) start(s Spec) core.Launch {
 		}
 		f.t.Fatal(err)
 	}
-	if st.Containment != "weak" || st.KeeperPID == 0 || st.KeeperStart == 0 || st.BrowserBuild == "" {
+	if st.Containment != "weak" || st.KeeperPID == 0 || st.KeeperStart == 0 || st.Browser == "" || st.Extension == "" {
 		f.t.Errorf("started as %+v", st)
 	}
 	boot, err := bootID()
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	l := core.Launch{ID: s.Launch, Generation: s.Generation, KeeperPID: st.KeeperPID, KeeperStart: st.KeeperStart, BootID: boot}
+	l := core.Launch{ID: s.Launch, Generation: s.Generation, Identity: st, BootID: boot}
 	f.t.Cleanup(func() {
 		New(f.cfg).Stop(context.Background(), f.slot, l, StopNow)
 		for _, p := range tagged(f.t, l.ID) {
@@ -226,6 +226,12 @@ func (f *fixture) mustEnd(e Ended) {
 		f.t.Errorf("ended as %+v", e)
 	}
 }
+
+// adopt drops what an adoption that must fail has found.
+func adopt(_ core.Identity, err error) error { return err }
+
+// cred is what Direct looks at of a peer.
+func cred(pid int) peer.Cred { return peer.Cred{PID: pid} }
 
 func mustCode(t *testing.T, err error, code core.Code) *core.Error {
 	t.Helper()

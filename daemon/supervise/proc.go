@@ -33,6 +33,7 @@ type scope struct {
 	since     uint64    // start time of the keeper; 0 if not known
 	keeper    peer.Proc // the living keeper, zero if it is gone
 	successor peer.Proc // the keeper of a later launch of the same slot, if there is one
+	group     string    // the path of the launch's control group; "" if it has none of its own
 }
 
 // finding is a process that keeps a launch from being called ended.
@@ -65,8 +66,20 @@ type sight struct {
 
 // look searches every process of this uid. The keeper itself is not reported.
 // An error means that nothing can be said.
-func (s scope) look() ([]finding, error) {
-	table, err := s.survey()
+func (s scope) look() ([]finding, error) { return s.search(s.inspect) }
+
+// lookDeep looks also at what each process has open or mapped. It takes longer, and
+// an end that is called verified needs it.
+func (s scope) lookDeep() ([]finding, error) {
+	return s.search(func(e *sight) {
+		if s.inspect(e); !e.ours && e.why == "" {
+			e.why = s.uses(e.PID)
+		}
+	})
+}
+
+func (s scope) search(inspect func(*sight)) ([]finding, error) {
+	table, err := s.survey(inspect)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +97,7 @@ func (s scope) look() ([]finding, error) {
 			if reapers == nil {
 				reapers = s.reapers()
 			}
-			if accounted(p, table, reapers) {
+			if accounted(p, table, reapers) || s.inOtherUnit(p.PID) {
 				continue
 			}
 			out = append(out, finding{p.Proc, obscure, "started after the launch, and cannot be looked into"})
@@ -98,7 +111,7 @@ func (s scope) look() ([]finding, error) {
 	return out, nil
 }
 
-func (s scope) survey() (map[int]*sight, error) {
+func (s scope) survey(inspect func(*sight)) (map[int]*sight, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil, err
@@ -127,7 +140,7 @@ func (s scope) survey() (map[int]*sight, error) {
 		e := &sight{Proc: p, mine: ownedByUs(pid)}
 		table[pid] = e
 		if e.mine {
-			s.inspect(e)
+			inspect(e)
 		}
 	}
 	// A /proc mounted with hidepid leaves out, of all processes, those that could
@@ -158,6 +171,23 @@ func (s scope) inspect(e *sight) {
 	if args, err := readBounded(dir + "cmdline"); err == nil && mentions(args, s.profile) {
 		e.why = "its arguments name the profile"
 	}
+}
+
+// uses says by what a process uses the profile: a descriptor, or a mapping that
+// outlives its descriptor. It is "" if there is none.
+func (s scope) uses(pid int) string {
+	dir := "/proc/" + strconv.Itoa(pid) + "/"
+	if fds, err := os.ReadDir(dir + "fd"); err == nil {
+		for _, fd := range fds {
+			if to, err := os.Readlink(dir + "fd/" + fd.Name()); err == nil && within(to, s.profile) {
+				return "has a file of the profile open"
+			}
+		}
+	}
+	if maps, err := readBounded(dir + "maps"); err == nil && mentions(maps, s.profile) {
+		return "has a file of the profile mapped"
+	}
+	return ""
 }
 
 // markDescendants marks what descends from the keeper or from a tagged process,
@@ -210,6 +240,22 @@ func accounted(p *sight, table map[int]*sight, reapers map[int]bool) bool {
 		case reapers[q.PID] || q.Comm == "systemd" || q.why != "":
 			return false
 		case !q.mine || !q.hidden:
+			return true
+		}
+	}
+	return false
+}
+
+// inOtherUnit says whether a process's control group accounts for it: it is that of
+// a unit, and not the launch's. A process that a launch moved there is known by its
+// descent, and a unit that a launch had made is looked for by itself.
+func (s scope) inOtherUnit(pid int) bool {
+	path, err := peer.GroupPath(pid)
+	if s.group == "" || err != nil || within(path, s.group) {
+		return false
+	}
+	for part := range strings.SplitSeq(path, "/") {
+		if part != "init.scope" && (strings.HasSuffix(part, ".service") || strings.HasSuffix(part, ".scope")) {
 			return true
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/peer"
 )
 
 // Spec is one launch to be started.
@@ -17,22 +18,12 @@ type Spec struct {
 	Debug      string // "", "pipe" or "port": demonstrations, tests and benchmarks only
 }
 
-// Started is what was recorded of a launch at its start.
-type Started struct {
-	Unit         string // empty with the direct supervisor
-	InvocationID string
-	Containment  string // "full" or "weak"
-	KeeperPID    int
-	KeeperStart  uint64 // clock ticks since boot
-	BrowserBuild string // "Chromium 156.0..."
-}
-
 // Ended is what was verified of a launch's end.
 type Ended struct {
 	Verified    bool
 	Containment string
 	How         string   // one sentence for a person
-	Left        []string // processes that could not be shown to be gone
+	Left        []string // what could not be shown to be gone
 }
 
 // StopMode is how hard to end a launch.
@@ -47,20 +38,26 @@ const (
 
 // Supervisor starts, adopts and ends launches.
 type Supervisor interface {
+	// Unit is the name of the unit that a launch will run in, "" without units.
+	// It is recorded before the start.
+	Unit(slot core.SlotName, generation int64, l core.LaunchID) string
 	// Start starts the browser and returns once its processes exist.
-	Start(ctx context.Context, s Spec) (Started, error)
-	// Adopt finds a recorded launch again after a restart of the daemon. It
-	// returns core.CodeNotFound if the launch is verified to have ended, and
-	// any other error if nothing can be said.
-	Adopt(ctx context.Context, slot core.SlotName, l core.Launch) error
+	Start(ctx context.Context, s Spec) (core.Identity, error)
+	// Adopt finds a recorded launch again after a restart of the daemon, and
+	// returns what was recorded of it or should have been. It refuses with
+	// core.CodeNotFound if the launch is verified to have ended, and with any
+	// other code if nothing can be said.
+	Adopt(ctx context.Context, slot core.SlotName, l core.Launch) (core.Identity, error)
 	// Wait returns when the launch has ended or cannot be watched any more
 	// (Verified false), or when ctx is done.
 	Wait(ctx context.Context, slot core.SlotName, l core.Launch) Ended
-	// Stop ends the launch and verifies it.
+	// Stop ends the launch and verifies it. A launch whose identity is not the
+	// recorded one is left alone.
 	Stop(ctx context.Context, slot core.SlotName, l core.Launch, mode StopMode) Ended
-	// Owns says whether a process belongs to the launch, by descent from its
-	// keeper (and, with systemd, by control group). The reason names what failed.
-	Owns(l core.Launch, pid int) *core.Error
+	// Owns says whether the process that connected belongs to the launch: by
+	// control group with systemd, else by descent from the launch's keeper. The
+	// reason names what failed.
+	Owns(l core.Launch, who peer.Cred) *core.Error
 	// MemoryMB is what the launch uses of the machine's memory; 0 is not known.
 	MemoryMB(l core.Launch) int64
 	// Name is "direct" or "systemd".

@@ -20,7 +20,7 @@ const (
 	termWithin = 3 * time.Second
 	// lingerWithin is what the browser's children get to go by themselves after
 	// it, the host among them.
-	lingerWithin = 2 * time.Second
+	lingerWithin = time.Second
 	// killWithin bounds the killing and the looks before "not verified" is said.
 	killWithin = 10 * time.Second
 	// agreeAfter lies between the two looks that must both find nothing.
@@ -48,7 +48,7 @@ func (r remains) settle(ctx context.Context) []string {
 	var left []string
 	for {
 		killed := r.killAll(ctx)
-		found, err := r.look()
+		found, err := r.lookDeep()
 		switch {
 		case err != nil:
 			left, clear = []string{"the processes could not be listed: " + err.Error()}, time.Time{}
@@ -159,7 +159,7 @@ func orphansEnded(left []string, how string) Ended {
 // lookTwice looks without ending anything.
 func (s scope) lookTwice(ctx context.Context) []string {
 	for range 2 {
-		found, err := s.look()
+		found, err := s.lookDeep()
 		if err != nil {
 			return []string{"the processes could not be listed: " + err.Error()}
 		}

@@ -57,7 +57,7 @@ func TestCleanStop(t *testing.T) {
 	// The slot is free at once, and the same end is told for ever.
 	f.mustEnd(f.d.Wait(f.ctx(), f.slot, l))
 	f.mustEnd(f.d.Stop(f.ctx(), f.slot, l, StopNow))
-	mustCode(t, f.d.Adopt(f.ctx(), f.slot, l), core.CodeNotFound)
+	mustCode(t, adopt(f.d.Adopt(f.ctx(), f.slot, l)), core.CodeNotFound)
 	again := f.start(f.spec())
 	f.mustEnd(f.d.Stop(f.ctx(), f.slot, again, StopNow))
 }
@@ -132,15 +132,15 @@ func TestNextDaemonAdopts(t *testing.T) {
 	f := setup(t, polite)
 	l := f.start(f.spec())
 	next := New(f.cfg)
-	if err := next.Adopt(f.ctx(), f.slot, l); err != nil {
+	if _, err := next.Adopt(f.ctx(), f.slot, l); err != nil {
 		t.Fatal(err)
 	}
 	if p := tagged(t, l.ID); len(p) == 0 {
 		t.Fatal("the browser is gone")
-	} else if err := next.Owns(l, p[0].PID); err != nil {
+	} else if err := next.Owns(l, cred(p[0].PID)); err != nil {
 		t.Errorf("own process: %v", err)
 	}
-	if err := next.Owns(l, os.Getpid()); err == nil || err.Code != core.CodeDenied {
+	if err := next.Owns(l, cred(os.Getpid())); err == nil || err.Code != core.CodeDenied {
 		t.Errorf("a stranger: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(f.ctx(), 100*time.Millisecond)
@@ -156,10 +156,10 @@ func TestAdoptWithoutRecordedKeeper(t *testing.T) {
 	l := f.start(f.spec())
 	bare := core.Launch{ID: l.ID, BootID: l.BootID} // the daemon died before it could record more
 	next := New(f.cfg)
-	if err := next.Adopt(f.ctx(), f.slot, bare); err != nil {
+	if _, err := next.Adopt(f.ctx(), f.slot, bare); err != nil {
 		t.Fatal(err)
 	}
-	if err := next.Owns(bare, tagged(t, l.ID)[0].PID); err != nil {
+	if err := next.Owns(bare, cred(tagged(t, l.ID)[0].PID)); err != nil {
 		t.Error(err)
 	}
 	f.mustEnd(next.Stop(f.ctx(), f.slot, bare, StopNow))
@@ -171,17 +171,17 @@ func TestStaleStopDoesNotReachANewerLaunch(t *testing.T) {
 	f.mustEnd(f.d.Stop(f.ctx(), f.slot, old, StopNow))
 	cur := f.start(f.spec())
 	f.mustEnd(f.d.Stop(f.ctx(), f.slot, old, StopNow))
-	if err := f.d.Adopt(f.ctx(), f.slot, cur); err != nil {
+	if _, err := f.d.Adopt(f.ctx(), f.slot, cur); err != nil {
 		t.Errorf("the newer launch: %v", err)
 	}
 	never := core.Launch{ID: "never-started", BootID: old.BootID}
 	f.mustEnd(f.d.Stop(f.ctx(), f.slot, never, StopNow))
-	if err := f.d.Adopt(f.ctx(), f.slot, cur); err != nil {
+	if _, err := f.d.Adopt(f.ctx(), f.slot, cur); err != nil {
 		t.Errorf("the newer launch, after the stop of one that never was: %v", err)
 	}
 	wrong := cur
 	wrong.KeeperStart++
-	if err := New(f.cfg).Adopt(f.ctx(), f.slot, wrong); err == nil {
+	if _, err := New(f.cfg).Adopt(f.ctx(), f.slot, wrong); err == nil {
 		t.Error("a keeper of another start time was adopted")
 	}
 	_, err := f.d.Start(f.ctx(), f.spec())
@@ -190,8 +190,8 @@ func TestStaleStopDoesNotReachANewerLaunch(t *testing.T) {
 
 func TestLaunchOfAnotherBoot(t *testing.T) {
 	f := setup(t, polite)
-	l := core.Launch{ID: "L", BootID: "another", KeeperPID: os.Getpid(), KeeperStart: 1}
-	mustCode(t, f.d.Adopt(f.ctx(), f.slot, l), core.CodeNotFound)
+	l := core.Launch{ID: "L", BootID: "another", Identity: core.Identity{KeeperPID: os.Getpid(), KeeperStart: 1}}
+	mustCode(t, adopt(f.d.Adopt(f.ctx(), f.slot, l)), core.CodeNotFound)
 	f.mustEnd(f.d.Wait(f.ctx(), f.slot, l))
 	f.mustEnd(f.d.Stop(f.ctx(), f.slot, l, StopNow))
 }
@@ -215,18 +215,18 @@ func TestKeeperKilled(t *testing.T) {
 	if e := <-waiting; e.Verified || len(e.Left) < 5 {
 		t.Errorf("the browser runs without its keeper, and Wait says %+v", e)
 	}
-	e := mustCode(t, New(f.cfg).Adopt(f.ctx(), f.slot, l), core.CodeUnavailable)
+	e := mustCode(t, adopt(New(f.cfg).Adopt(f.ctx(), f.slot, l)), core.CodeUnavailable)
 	if e.Detail["left"] == nil {
 		t.Error("the processes left are not named")
 	}
-	if err := f.d.Owns(l, tagged(t, l.ID)[0].PID); err == nil {
+	if err := f.d.Owns(l, cred(tagged(t, l.ID)[0].PID)); err == nil {
 		t.Error("a process is owned by descent from a keeper that is gone")
 	}
 	_, err := f.d.Start(f.ctx(), f.spec())
 	mustCode(t, err, core.CodeConflict) // its profile is in use, though its lock is free
 	f.mustEnd(New(f.cfg).Stop(f.ctx(), f.slot, l, StopNow))
 	f.mustEnd(f.d.Wait(f.ctx(), f.slot, l))
-	mustCode(t, f.d.Adopt(f.ctx(), f.slot, l), core.CodeNotFound)
+	mustCode(t, adopt(f.d.Adopt(f.ctx(), f.slot, l)), core.CodeNotFound)
 }
 
 func TestKeeperKilledCleanStop(t *testing.T) {
@@ -253,7 +253,7 @@ func TestKeeperHangs(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(f.ctx(), 500*time.Millisecond)
 	defer cancel()
-	mustCode(t, f.d.Adopt(ctx, f.slot, l), core.CodeUnavailable)
+	mustCode(t, adopt(f.d.Adopt(ctx, f.slot, l)), core.CodeUnavailable)
 	if e := f.d.Stop(ctx, f.slot, l, StopClean); e.Verified {
 		t.Errorf("verified without a keeper's word: %+v", e)
 	}
@@ -267,7 +267,7 @@ func TestKeeperToldToGoByTheSystem(t *testing.T) {
 	if err := sendSignal(k, unix.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.d.Adopt(f.ctx(), f.slot, l); err != nil {
+	if _, err := f.d.Adopt(f.ctx(), f.slot, l); err != nil {
 		t.Errorf("after a hang-up: %v", err)
 	}
 	if err := sendSignal(k, unix.SIGTERM); err != nil {

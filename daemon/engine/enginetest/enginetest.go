@@ -9,6 +9,7 @@ import (
 
 	"sessiondock.dev/sessiondock/daemon/core"
 	"sessiondock.dev/sessiondock/daemon/engine"
+	"sessiondock.dev/sessiondock/daemon/peer"
 	"sessiondock.dev/sessiondock/daemon/supervise"
 	"sessiondock.dev/sessiondock/store"
 )
@@ -22,14 +23,18 @@ type Launches struct {
 
 func (*Launches) Name() string { return "test" }
 
-func (l *Launches) Start(_ context.Context, s supervise.Spec) (supervise.Started, error) {
+func (*Launches) Unit(core.SlotName, int64, core.LaunchID) string { return "" }
+
+func (l *Launches) Start(_ context.Context, s supervise.Spec) (core.Identity, error) {
 	if l.Secrets != nil {
 		l.Secrets[s.Slot] = s
 	}
-	return supervise.Started{Containment: "weak", KeeperPID: 1, KeeperStart: 1}, nil
+	return core.Identity{Containment: "weak", KeeperPID: 1, KeeperStart: 1}, nil
 }
 
-func (*Launches) Adopt(context.Context, core.SlotName, core.Launch) error { return nil }
+func (*Launches) Adopt(_ context.Context, _ core.SlotName, l core.Launch) (core.Identity, error) {
+	return l.Identity, nil
+}
 
 func (*Launches) Wait(ctx context.Context, _ core.SlotName, _ core.Launch) supervise.Ended {
 	<-ctx.Done()
@@ -42,7 +47,7 @@ func (*Launches) Stop(context.Context, core.SlotName, core.Launch, supervise.Sto
 
 func (*Launches) MemoryMB(core.Launch) int64 { return 0 }
 
-func (l *Launches) Owns(core.Launch, int) *core.Error { return l.Refuse }
+func (l *Launches) Owns(core.Launch, peer.Cred) *core.Error { return l.Refuse }
 
 // Log is where the engine's messages go in tests: nowhere.
 func Log() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }

@@ -123,7 +123,7 @@ func (s *Story) follow(eff core.Effect) {
 		id := core.LaunchID(s.id("launch"))
 		s.next = append(s.next,
 			core.LaunchStarting{Slot: eff.Slot, Generation: eff.Generation, Launch: id, SecretHash: s.id("hash")},
-			core.LaunchRunning{Slot: eff.Slot, Launch: id, Containment: "weak", KeeperPID: 4000 + s.n, KeeperStart: uint64(s.now.BootMs)})
+			core.LaunchRunning{Slot: eff.Slot, Launch: id, Identity: core.Identity{Containment: "weak", KeeperPID: 4000 + s.n, KeeperStart: uint64(s.now.BootMs)}})
 		s.next = append(s.next, s.hello(eff.Slot)...)
 	case core.SendFence:
 		nonce := s.State.Links[eff.Slot].Nonce
