@@ -16,8 +16,9 @@ SEED ?= 0
 fuzz:      N ?= 200000
 crash:     N ?= 500
 powerloss: N ?= 100000
+teardown:  N ?= 1000
 
-.PHONY: help build demo test check bench fuzz crash powerloss deps deps-demo clean
+.PHONY: help build demo test check bench fuzz crash powerloss teardown deps deps-demo clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,8 +63,11 @@ crash: ## kill the daemon under load (N=rounds, SEED=), and hold its disk agains
 powerloss: ## cut the power at every system call of the store (N=states, SEED=), with a control that loses
 	@$(GO) run ./e2e/powerloss -states=$(N) -seed=$(SEED)
 
+teardown: ## end launches from which processes escape, under a real user manager (N=launches, SEED=; needs root)
+	@$(GO) run ./e2e/teardown -n=$(N) -seed=$(SEED)
+
 deps: ## install what building, tests and demo need, by the distribution and npm
-	@.ci/deps chromium node npm cc strace
+	@.ci/deps chromium node npm cc strace systemd session-bus
 	@if [ ! -x extension/node_modules/.bin/tsc ]; then \
 		echo "npm ci (extension: typescript and Chromium's types, into extension/node_modules)"; \
 		npm ci --prefix extension --no-audit --no-fund || echo "npm has failed: the extension's types will not be checked" >&2; \

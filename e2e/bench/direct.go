@@ -77,10 +77,9 @@ func (n *nullFrames) Write(b []byte) (int, error) {
 
 func (n *nullFrames) Close() error { return n.ws.CloseNow() }
 
-// evaluateParams are of the command that every way is measured with: what the verb
-// evaluate sends.
+// evaluate is the command that every way is measured with.
 func evaluateParams(i int) map[string]any {
-	return map[string]any{"expression": fmt.Sprintf("%d+1", i), "returnByValue": true, "awaitPromise": true, "userGesture": true}
+	return map[string]any{"expression": fmt.Sprintf("%d+1", i), "returnByValue": true, "awaitPromise": true}
 }
 
 // box is where the button of the benchmark's page is.

@@ -98,9 +98,6 @@ func run() (int, error) {
 		return 0, err
 	}
 	printTable(os.Stdout, figures)
-	for _, s := range b.splits {
-		s.print(os.Stdout)
-	}
 	return 0, errors.Join(failed...)
 }
 
