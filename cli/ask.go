@@ -81,7 +81,7 @@ type verdict struct {
 
 func (v *verdict) flags(c *cobra.Command) {
 	c.Flags().StringVar(&v.note, "note", "", "what the agent and the journal are told")
-	c.Flags().Uint64Var(&v.ifEpoch, "if-epoch", 0, "only if the slot's epoch is still this one (default: the one at which it was asked)")
+	c.Flags().Uint64Var(&v.ifEpoch, "if-epoch", 0, "only if the slot's epoch is still this one (default: that of the asking)")
 }
 
 func (v *verdict) request(c *cobra.Command) (wire.AnswerRequest, error) {

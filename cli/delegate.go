@@ -49,6 +49,6 @@ that is held. See also: sessiondock delegation list.`,
 	}
 	c.Flags().StringVar(&to, "to", "agent", "the agent's name, as people will read it")
 	c.Flags().DurationVar(&forDur, "for", 0, "how long the token is good (default 24h)")
-	c.Flags().IntVar(&priority, "priority", 0, "of its requests in the queue, -100 to 100; the higher goes first")
+	c.Flags().IntVar(&priority, "priority", 0, "`N` from -100 to 100: the higher is granted first")
 	return c
 }

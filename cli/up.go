@@ -88,8 +88,8 @@ to make room; one that is held or has something unsettled never is.`,
 		},
 	}
 	c.Flags().BoolVarP(&detach, "detach", "d", false, "return once the daemon serves")
-	c.Flags().Int64Var(&browsers, "max-browsers", 0, "how many browsers may run at a time (default: no bound)")
-	c.Flags().Int64Var(&memoryMB, "max-memory", 0, "how much memory they may use together, in MB (default: no bound)")
+	c.Flags().Int64Var(&browsers, "max-browsers", 0, "`N` browsers may run at a time (default: no bound)")
+	c.Flags().Int64Var(&memoryMB, "max-memory", 0, "they may use so many `MB` together (default: no bound)")
 	return c
 }
 

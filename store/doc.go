@@ -10,6 +10,7 @@
 //
 // What holds of it:
 //   - A nil from Commit means durable (WAL, synchronous=FULL).
+//   - What Write has taken is durable with the next Commit, and lost with any error.
 //   - An error from Commit means that nothing was written, unless it is
 //     ErrUncertain: then COMMIT itself failed, nobody knows, and everything is
 //     refused until Reopen and Load have shown what is there.

@@ -51,9 +51,11 @@ func (s *Store) load(actions func(*sql.Tx, *core.State) error) (*core.State, err
 
 func loadActions(tx *sql.Tx, state *core.State) error {
 	d := &core.Delta{}
-	err := bodies(tx, `SELECT body FROM actions ORDER BY id`, &d.Actions)
+	if err := bodies(tx, `SELECT body FROM actions ORDER BY id`, &d.Actions); err != nil {
+		return err
+	}
 	state.Apply(d)
-	return err
+	return loadPast(tx, state)
 }
 
 func loadOpenActions(tx *sql.Tx, state *core.State) error {
@@ -63,21 +65,56 @@ func loadOpenActions(tx *sql.Tx, state *core.State) error {
 		return err
 	}
 	state.Apply(d)
-	rows, err := tx.Query(`SELECT id, client, lease, body ->> 'body_hash', coalesce(body ->> 'bytes', 0) FROM actions WHERE closed = 1`)
+	return eachPast(tx, `SELECT id, client, lease, hash, bytes, NULL FROM actions WHERE closed = 1
+UNION ALL SELECT id, client, lease, hash, bytes, NULL FROM past`, func(id core.ActionID, p *core.Past, _ []byte) error {
+		p.Lease = state.Leases[p.Lease].ID // one string for all of a lease's actions
+		state.Remember(id, p)
+		return nil
+	})
+}
+
+// loadPast loads the actions that have left the journal whole, that is as what stays of
+// them.
+func loadPast(tx *sql.Tx, state *core.State) error {
+	return eachPast(tx, selectPast+` ORDER BY id`, func(id core.ActionID, p *core.Past, brief []byte) error {
+		a, err := pastAction(id, p, state.Leases[p.Lease], brief)
+		if err == nil {
+			state.Apply(&core.Delta{Actions: []*core.Action{a}})
+		}
+		return err
+	})
+}
+
+const selectPast = `SELECT id, client, lease, hash, bytes, body FROM past`
+
+func eachPast(tx *sql.Tx, query string, each func(core.ActionID, *core.Past, []byte) error, args ...any) error {
+	rows, err := tx.Query(query, args...)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var id core.ActionID
-		p := &core.Past{}
-		if err := rows.Scan(&id, &p.ID, &p.Lease, &p.BodyHash, &p.Bytes); err != nil {
+		var p core.Past
+		var brief sql.RawBytes
+		if err := rows.Scan(&id, &p.ID, &p.Lease, &p.BodyHash, &p.Bytes, &brief); err != nil {
 			return err
 		}
-		p.Lease = state.Leases[p.Lease].ID // one string for all of a lease's actions
-		state.Remember(id, p)
+		if err := each(id, &p, brief); err != nil {
+			return fmt.Errorf("action %s: %w", id, err)
+		}
 	}
 	return rows.Err()
+}
+
+func pastAction(id core.ActionID, p *core.Past, l *core.Lease, brief []byte) (*core.Action, error) {
+	var b core.Brief
+	if err := json.Unmarshal(brief, &b); err != nil {
+		return nil, err
+	}
+	a := p.Action(id, l)
+	b.Fill(a)
+	return a, nil
 }
 
 // bodies appends every row's entity.

@@ -172,20 +172,37 @@ func trimSome(rt *rapid.T, s *Store, upTo int64, limit int) {
 	}
 }
 
-// stored is a state as the store has it after some trimming: closed actions that the
-// table has as their Brief are that here too.
+// stored is a state as the store has it after some trimming: of a closed action that has
+// left the journal only what stays of it is there.
 func stored(rt *rapid.T, s *Store, state *core.State) *core.State {
 	c := state.Clone()
 	for id, a := range state.Actions {
-		var trimmed bool
-		if err := s.reader.QueryRow(`SELECT body ->> 'trimmed' IS NOT NULL FROM actions WHERE id = ?`, id).Scan(&trimmed); err != nil {
+		var past bool
+		if err := s.reader.QueryRow(`SELECT EXISTS (SELECT 1 FROM past WHERE id = ?)`, id).Scan(&past); err != nil {
 			rt.Fatal(err)
 		}
-		if trimmed {
-			c.Actions[id] = a.Brief()
+		if past {
+			p := &core.Past{Lease: a.Lease, ID: a.ID, BodyHash: a.BodyHash, Bytes: a.Bytes}
+			c.Actions[id] = p.Action(id, state.Leases[a.Lease])
+			copied(a).Brief().Fill(c.Actions[id])
+		}
+		read, err := s.Action(id)
+		if err != nil || read == nil {
+			rt.Fatalf("action %s: %v", id, err)
+		}
+		if diff := cmp.Diff(mustJSON(c.Actions[id]), mustJSON(read)); diff != "" {
+			rt.Fatalf("action %s is read as something else:\n%s", id, diff)
 		}
 	}
 	return c
+}
+
+func mustJSON(v any) string {
+	out, err := json.MarshalIndent(v, "", " ")
+	if err != nil {
+		panic(err)
+	}
+	return string(out)
 }
 
 func same(rt *rapid.T, s *Store, state *core.State) {

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
+	"errors"
 	"os"
 	"sync"
 
@@ -10,7 +12,7 @@ import (
 )
 
 const (
-	// MaxEvents is the most that Events or Journal returns at once.
+	// MaxEvents is the most that Events returns at once.
 	MaxEvents = 1000
 	// maxReaders bounds the connections of those who read the journal.
 	maxReaders = 4
@@ -23,9 +25,10 @@ type Store struct {
 	lock *os.File
 
 	mu         sync.RWMutex // held for writing by all that needs the writer
-	writer     *sql.DB
+	writer     *sql.DB      // of one connection
+	w          *writer      // that connection's statements
 	reader     *sql.DB
-	stmts      statements
+	open       bool // a transaction is under way
 	mustReopen bool // after a failed COMMIT, or without a connection
 	closed     bool
 }
@@ -61,17 +64,17 @@ func Open(path string) (*Store, error) {
 func (s *Store) Path() string { return s.path }
 
 func (s *Store) connect() error {
-	writer, reader, err := connect(s.path)
+	db, reader, err := connect(s.path)
 	if err != nil {
 		return refusal(s.path, err)
 	}
-	stmts, err := prepare(writer)
-	if err != nil {
-		writer.Close()
-		reader.Close()
+	s.writer, s.reader = db, reader
+	// Its statements are prepared now: a database that lacks what they need is refused
+	// before it is served.
+	if err := s.onWriter(func(*writer) error { return nil }); err != nil {
+		_ = s.disconnect()
 		return refusal(s.path, err)
 	}
-	s.writer, s.reader, s.stmts = writer, reader, stmts
 	return nil
 }
 
@@ -79,10 +82,13 @@ func (s *Store) disconnect() error {
 	if s.writer == nil {
 		return nil
 	}
+	if s.w != nil {
+		s.w.finalize()
+	}
 	errReader := s.reader.Close()
 	// The writer is last, so that its close can merge the log into the database.
 	err := s.writer.Close()
-	s.writer, s.reader, s.stmts = nil, nil, statements{}
+	s.writer, s.w, s.reader, s.open = nil, nil, nil, false
 	if err == nil {
 		err = errReader
 	}
@@ -134,26 +140,104 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Commit writes the delta in one transaction; a nil error means that it is on disk.
-// The delta may be several steps' in one: of an entity that occurs more than once
-// the last form is written. It takes no context: a COMMIT is never called off.
+// Write adds a delta to the transaction under way, or begins one. It is not durable
+// before the next Commit, and nobody who reads sees it. An error, here or of the Commit,
+// means that nothing which was written since the last Commit is kept.
+func (s *Store) Write(d *core.Delta) error {
+	return s.change(func(w *writer) error { return s.put(w, d) })
+}
+
+// Commit writes the delta and ends the transaction under way; a nil error means that
+// both are on disk. The delta may be several steps' in one: of an entity that occurs
+// more than once the last form is written. It takes no context: a COMMIT is never
+// called off.
 func (s *Store) Commit(d *core.Delta) error {
+	return s.change(func(w *writer) error {
+		if err := s.put(w, d); err != nil || !s.open {
+			return err
+		}
+		s.open = false
+		if _, err := run(w.commit); err != nil {
+			s.mustReopen = true
+			return &uncertain{refusal(s.path, err)}
+		}
+		return nil
+	})
+}
+
+func (s *Store) put(w *writer, d *core.Delta) error {
 	if d.Empty() {
 		return nil
 	}
 	rows, err := encode(d)
-	if err != nil {
-		return refusal(s.path, err)
+	if err == nil && !s.open {
+		if _, err = run(w.begin); err == nil {
+			s.open = true
+		}
 	}
-	return s.write(func(tx *sql.Tx) error { return s.stmts.write(tx, rows) })
+	if err == nil {
+		err = w.write(rows)
+	}
+	if err == nil || !s.open {
+		return err
+	}
+	// Without a COMMIT nothing is written, whatever ROLLBACK says. SQLite has
+	// rolled back by itself after some errors, and then ROLLBACK fails.
+	s.open = false
+	if _, e := run(w.rollback); e != nil {
+		return &broken{err}
+	}
+	return err
 }
 
-// write runs f in one transaction of the writer.
-func (s *Store) write(f func(*sql.Tx) error) error {
+// broken is an error after which the connection is not used any more.
+type broken struct{ error }
+
+func (e *broken) Unwrap() error { return e.error }
+
+// change lets f use the writer.
+func (s *Store) change(f func(*writer) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.ready(); err != nil {
 		return err
+	}
+	err := s.onWriter(f)
+	if _, ok := err.(*broken); ok {
+		s.replace()
+	}
+	return refusal(s.path, err)
+}
+
+// onWriter lets f use the writer, prepared for the connection that it has now.
+func (s *Store) onWriter(f func(*writer) error) error {
+	conn, err := s.writer.Conn(context.Background())
+	if err != nil {
+		return err
+	}
+	defer conn.Close() // it goes back to its pool of one
+	return conn.Raw(func(c any) error {
+		if dc := c.(driver.Conn); s.w == nil || s.w.conn != dc {
+			if s.open {
+				return &broken{errors.New("the writer's connection was lost in mid-transaction")}
+			}
+			if s.w, err = newWriter(dc); err != nil {
+				return err
+			}
+		}
+		return f(s.w)
+	})
+}
+
+// inTransaction runs f in one transaction of the writer, between those of Commit.
+func (s *Store) inTransaction(f func(*sql.Tx) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.ready(); err != nil {
+		return err
+	}
+	if s.open {
+		return core.Refuse(core.CodeBusy, "a transaction is under way", "ask again after its Commit")
 	}
 	tx, err := s.writer.BeginTx(context.Background(), nil)
 	if err != nil {

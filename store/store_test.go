@@ -48,14 +48,10 @@ func load(t testing.TB, s *Store) *core.State {
 
 // text is what of a state is kept, in a form in which two can be compared.
 func text(s *core.State) string {
-	out, err := json.MarshalIndent(map[string]any{
+	return mustJSON(map[string]any{
 		"slots": s.Slots, "bindings": s.Bindings, "delegations": s.Delegations,
 		"leases": s.Leases, "actions": s.Actions, "past": s.Past, "seq": s.Seq,
-	}, "", " ")
-	if err != nil {
-		panic(err)
-	}
-	return string(out)
+	})
 }
 
 func wantCode(t testing.TB, err error, code core.Code, text string) {
@@ -129,6 +125,46 @@ func world(t testing.TB) *Store {
 		Actions:     []*core.Action{testAction("a1", "c1", "l1", 5)},
 	}))
 	return s
+}
+
+// TestWriteWaitsForCommit: what was written is durable with the next commit, and nothing
+// of it is kept when what comes with that is refused.
+func TestWriteWaitsForCommit(t *testing.T) {
+	s := world(t)
+	before := text(load(t, s))
+	write := func(seq int64, d *core.Delta) error { return s.Write(step(seq, d)) }
+	slot := func(epoch core.Epoch) *core.Delta { return &core.Delta{Slots: []*core.Slot{testSlot("work", epoch)}} }
+
+	if err := write(2, slot(6)); err != nil {
+		t.Fatal(err)
+	}
+	if page, err := s.Events(core.EventQuery{After: 1, Limit: 10}); err != nil || len(page.Entries) != 0 {
+		t.Fatalf("a reader sees what is not committed: %v, %v", page, err)
+	}
+	wantCode(t, s.Commit(step(3, slot(5))), core.CodeInternal, "take back")
+	if got := text(load(t, s)); got != before {
+		t.Fatalf("after a refused commit:\n%s", got)
+	}
+
+	if err := write(2, slot(6)); err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, write(3, slot(5)), core.CodeInternal, "take back")
+	commit(t, s, step(2, slot(7))) // the number is free: nothing of the former is kept
+
+	if err := write(3, slot(8)); err != nil {
+		t.Fatal(err)
+	}
+	commit(t, s, &core.Delta{})
+	if err := write(4, slot(9)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Reopen(); err != nil {
+		t.Fatal(err)
+	}
+	if got := load(t, s); got.Slots["work"].Epoch != 8 || got.Seq != 3 {
+		t.Fatalf("epoch %d, sequence %d", got.Slots["work"].Epoch, got.Seq)
+	}
 }
 
 func TestCommitIsThereAfterReopening(t *testing.T) {
@@ -314,33 +350,40 @@ func TestTriggersRefuse(t *testing.T) {
 		v.Sent, v.Closed = true, true
 		return v
 	}()}}))
-	commit(t, s, step(3, &core.Delta{Slots: []*core.Slot{testSlot("work", 6)}}))
-	if _, err := s.Trim(1, 10); err != nil {
+	gone := testAction("a0", "c0", "l1", 5)
+	gone.Sent, gone.Closed = true, true
+	commit(t, s, step(3, &core.Delta{Actions: []*core.Action{gone}}))
+	commit(t, s, step(4, &core.Delta{Slots: []*core.Slot{testSlot("work", 6)}}))
+	if _, err := s.Trim(2, 10); err != nil { // a1 goes into the snapshot, a0 stays in the journal
 		t.Fatal(err)
 	}
 	for stmt, want := range map[string]string{
-		"UPDATE slots SET epoch = 4":                                      "never go back",
-		"UPDATE slots SET ceiling = ceiling - 1":                          "never go back",
-		"UPDATE slots SET name = 'other'":                                 "nor does its name change",
-		"UPDATE slots SET epoch = ceiling + 1":                            "CHECK",
-		"UPDATE slots SET ceiling = 9007199254740992":                     "CHECK",
-		"UPDATE slots SET epoch = NULL":                                   "NOT NULL",
-		"UPDATE slots SET epoch = 'six'":                                  "cannot store TEXT",
-		"DELETE FROM slots":                                               "never deleted",
-		"REPLACE INTO slots VALUES ('work',0,1,100,'none','',0,'{}')":     "never deleted",
-		"DELETE FROM actions":                                             "never deleted",
-		"UPDATE actions SET sent = 0":                                     "never unsent",
-		"UPDATE journal SET reason = 'another'":                           "only appended",
-		"DELETE FROM journal WHERE seq = 2":                               "only appended",
-		"REPLACE INTO journal SELECT * FROM journal WHERE seq = 2":        "only grows",
-		"INSERT INTO journal VALUES (0,1,'k','',0,'','','p','',NULL,9)":   "only grows",
-		"INSERT INTO journal VALUES (2,1,'k','',0,'','','p','',NULL,9)":   "only grows",
-		"DELETE FROM snapshot":                                            "never deleted",
-		"DELETE FROM snapshot_entities":                                   "never deleted",
-		"UPDATE snapshot SET seq = 0":                                     "only goes forward",
-		"INSERT INTO snapshot VALUES (2,0,0)":                             "CHECK",
-		"UPDATE actions SET local = 'unknown'":                            "is final",
-		"UPDATE actions SET closed = 0":                                   "is final",
+		"UPDATE slots SET epoch = 4":                                    "never go back",
+		"UPDATE slots SET ceiling = ceiling - 1":                        "never go back",
+		"UPDATE slots SET name = 'other'":                               "nor does its name change",
+		"UPDATE slots SET epoch = ceiling + 1":                          "CHECK",
+		"UPDATE slots SET ceiling = 9007199254740992":                   "CHECK",
+		"UPDATE slots SET epoch = NULL":                                 "NOT NULL",
+		"UPDATE slots SET epoch = 'six'":                                "cannot store TEXT",
+		"DELETE FROM slots":                                             "never deleted",
+		"REPLACE INTO slots VALUES ('work',0,1,100,'none','',0,'{}')":   "never deleted",
+		"DELETE FROM actions":                                           "never deleted",
+		"UPDATE actions SET sent = 0":                                   "never unsent",
+		"UPDATE journal SET reason = 'another'":                         "only appended",
+		"DELETE FROM journal WHERE seq = 3":                             "only appended",
+		"REPLACE INTO journal SELECT * FROM journal WHERE seq = 3":      "only grows",
+		"INSERT INTO journal VALUES (0,1,'k','',0,'','','p','',NULL,9)": "only grows",
+		"INSERT INTO journal VALUES (2,1,'k','',0,'','','p','',NULL,9)": "only grows",
+		"DELETE FROM snapshot":                                          "never deleted",
+		"DELETE FROM snapshot_entities":                                 "never deleted",
+		"UPDATE snapshot SET seq = 0":                                   "only goes forward",
+		"INSERT INTO snapshot VALUES (2,0,0)":                           "CHECK",
+		"UPDATE actions SET local = 'unknown'":                          "is final",
+		"UPDATE actions SET closed = 0":                                 "is final",
+		"DELETE FROM past":                                              "never deleted",
+		"UPDATE past SET body = ''":                                     "is final",
+		"REPLACE INTO past SELECT * FROM past":                          "never deleted",
+		"INSERT INTO actions SELECT 'a9', binding, client, lease, slot, 5, 'read', 'admitted', 'running', 'none_seen', 0, 0, '{}', '', 0 FROM past": "used before",
 		"DELETE FROM bindings":                                            "FOREIGN KEY",
 		"INSERT INTO bindings VALUES ('new','work',2,'{}')":               "CHECK",
 		"UPDATE leases SET binding = 'nothing'":                           "FOREIGN KEY",

@@ -13,10 +13,12 @@ import (
 const (
 	// trimBytes bounds what one Trim reads of the journal, apart from an entry that is
 	// larger by itself.
-	trimBytes = 128 << 10
-	// vacuumPages is how many free pages one Trim gives back to the file system. Each is
-	// a page moved and written, so it is a bound of time; it is more than a Trim frees.
-	vacuumPages = 48
+	trimBytes = 64 << 10
+	// vacuumPages is how many pages one Trim moves to give space back to the file system.
+	// Each is a page read and two written, so it is a bound of time.
+	vacuumPages = 16
+	// sparePart of the database may be free pages: what is written next uses them again.
+	sparePart = 8
 )
 
 // Kept tells what the journal holds. It reads two entries.
@@ -78,30 +80,29 @@ func (s *Store) Cut(beforeMs, bytes int64) (upTo int64, err error) {
 }
 
 // Trim lets go of the journal's oldest entries: those up to a sequence number, at most
-// limit of them at once. In one transaction their entities go into the snapshot, closed
-// actions among them as their Brief there and in the table of actions, then the entries
-// are deleted, and some free pages are given back to the file system. Slots, and so
-// epochs, and open actions stay as they are in their tables.
+// limit of them at once. In one transaction what they made goes into the snapshot, closed
+// actions among it as their Brief, and the entries are deleted. Slots, and so epochs, and
+// open actions stay as they are in their tables. Once there is nothing to trim it gives
+// space back to the file system, some pages at a time, as long as much of the file is free.
 func (s *Store) Trim(upTo int64, limit int) (core.Trimmed, error) {
 	var t core.Trimmed
-	err := s.write(func(tx *sql.Tx) error {
+	err := s.inTransaction(func(tx *sql.Tx) error {
 		var d core.Delta
 		atMs, err := oldest(tx, upTo, limit, &d, &t)
-		if err != nil {
+		switch {
+		case err != nil:
+			return err
+		case t.Entries == 0:
+			t.Freed, err = vacuum(tx)
 			return err
 		}
-		if t.Entries > 0 {
-			if err := absorb(tx, &d); err != nil {
-				return err
-			}
-			if _, err := tx.Exec(`UPDATE snapshot SET seq = ?, at = ?`, t.Seq, atMs); err != nil {
-				return err
-			}
-			if _, err := tx.Exec(`DELETE FROM journal WHERE seq <= ?`, t.Seq); err != nil {
-				return err
-			}
+		if err := absorb(tx, &d); err != nil {
+			return err
 		}
-		t.Freed, err = vacuum(tx)
+		if _, err := tx.Exec(`UPDATE snapshot SET seq = ?, at = ?`, t.Seq, atMs); err != nil {
+			return err
+		}
+		_, err = tx.Exec(`DELETE FROM journal WHERE seq <= ?`, t.Seq)
 		return err
 	})
 	return t, err
@@ -133,58 +134,76 @@ func oldest(tx *sql.Tx, upTo int64, limit int, d *core.Delta, t *core.Trimmed) (
 	return atMs, rows.Err()
 }
 
-// absorb puts entities into the snapshot, and shortens the closed actions among them.
+// absorb puts entities into the snapshot. Closed actions go into past, which is part of
+// it, and leave their table; what is open as of these entries has its own form there still.
 func absorb(tx *sql.Tx, d *core.Delta) error {
-	shorten, err := tx.Prepare(`UPDATE actions SET body = ? WHERE id = ? AND closed = 1`)
-	if err != nil {
-		return err
-	}
-	defer shorten.Close()
-	for i, v := range d.Actions {
+	var open []*core.Action
+	for _, v := range d.Actions {
 		if !v.Closed {
-			continue // open as of these entries: its table has what came of it since
+			open = append(open, v)
+			continue
 		}
-		d.Actions[i] = v.Brief()
-		body, err := json.Marshal(d.Actions[i])
+		body, err := json.Marshal(v.Brief())
 		if err != nil {
 			return err
 		}
-		if err := execOne(shorten, row{"action " + string(v.Action), []any{string(body), v.Action}}); err != nil {
+		what := "action " + string(v.Action)
+		if err := execOne(tx, what, `INSERT INTO past (id, binding, client, slot, lease, hash, bytes, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+			v.Action, v.Binding, v.ID, v.Slot, v.Lease, v.BodyHash, v.Bytes, string(body)); err != nil {
+			return err
+		}
+		if err := execOne(tx, what, `DELETE FROM actions WHERE id = ? AND closed = 1`, v.Action); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(`DELETE FROM snapshot_entities WHERE kind = 'action' AND id = ?`, v.Action); err != nil {
 			return err
 		}
 	}
-	put, err := tx.Prepare(`INSERT INTO snapshot_entities (kind, id, body) VALUES (?, ?, ?)
-ON CONFLICT (kind, id) DO UPDATE SET body = excluded.body`)
-	if err != nil {
-		return err
-	}
-	defer put.Close()
 	return errors.Join(
-		putAll(put, "slot", d.Slots, func(v *core.Slot) string { return string(v.Name) }),
-		putAll(put, "binding", d.Bindings, func(v *core.Binding) string { return string(v.Name) }),
-		putAll(put, "delegation", d.Delegations, func(v *core.Delegation) string { return string(v.ID) }),
-		putAll(put, "lease", d.Leases, func(v *core.Lease) string { return string(v.ID) }),
-		putAll(put, "action", d.Actions, func(v *core.Action) string { return string(v.Action) }),
+		putAll(tx, "slot", d.Slots, func(v *core.Slot) string { return string(v.Name) }),
+		putAll(tx, "binding", d.Bindings, func(v *core.Binding) string { return string(v.Name) }),
+		putAll(tx, "delegation", d.Delegations, func(v *core.Delegation) string { return string(v.ID) }),
+		putAll(tx, "lease", d.Leases, func(v *core.Lease) string { return string(v.ID) }),
+		putAll(tx, "action", open, func(v *core.Action) string { return string(v.Action) }),
 	)
 }
 
-func putAll[T any](put *sql.Stmt, kind string, all []*T, id func(*T) string) error {
+func putAll[T any](tx *sql.Tx, kind string, all []*T, id func(*T) string) error {
 	for _, v := range all {
 		body, err := json.Marshal(v)
 		if err != nil {
 			return err
 		}
-		if err := execOne(put, row{kind + " " + id(v), []any{kind, id(v), string(body)}}); err != nil {
+		if err := execOne(tx, kind+" "+id(v), `INSERT INTO snapshot_entities (kind, id, body) VALUES (?, ?, ?)
+ON CONFLICT (kind, id) DO UPDATE SET body = excluded.body`, kind, id(v), string(body)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// vacuum gives free pages back to the file system, and tells how many.
+// execOne carries out a statement that must affect exactly one row.
+func execOne(tx *sql.Tx, what, stmt string, args ...any) error {
+	res, err := tx.Exec(stmt, args...)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	n, err := res.RowsAffected()
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", what, err)
+	case n != 1:
+		return goesBack(what)
+	}
+	return nil
+}
+
+// vacuum gives free pages back to the file system, and tells how many, if more than a
+// part of the database is free.
 func vacuum(tx *sql.Tx) (int, error) {
-	var before, after int
-	if err := tx.QueryRow("PRAGMA freelist_count").Scan(&before); err != nil {
+	var pages, before, after int
+	if err := tx.QueryRow("SELECT (SELECT page_count FROM pragma_page_count), (SELECT freelist_count FROM pragma_freelist_count)").
+		Scan(&pages, &before); err != nil || before*sparePart <= pages {
 		return 0, err
 	}
 	if _, err := tx.Exec(fmt.Sprintf("PRAGMA incremental_vacuum(%d)", vacuumPages)); err != nil {
@@ -199,6 +218,9 @@ func (s *Store) Snapshot() (*core.State, error) {
 	state := core.NewState()
 	err := s.read(func(tx *sql.Tx) error {
 		d := &core.Delta{}
+		entitiesOf := func(kind string) string {
+			return `SELECT body FROM snapshot_entities WHERE kind = '` + kind + `' ORDER BY id`
+		}
 		if err := errors.Join(
 			bodies(tx, entitiesOf("slot"), &d.Slots),
 			bodies(tx, entitiesOf("binding"), &d.Bindings),
@@ -209,11 +231,10 @@ func (s *Store) Snapshot() (*core.State, error) {
 			return err
 		}
 		state.Apply(d)
+		if err := loadPast(tx, state); err != nil {
+			return err
+		}
 		return tx.QueryRow(`SELECT seq FROM snapshot`).Scan(&state.Seq)
 	})
 	return state, err
-}
-
-func entitiesOf(kind string) string {
-	return `SELECT body FROM snapshot_entities WHERE kind = '` + kind + `' ORDER BY id`
 }

@@ -1,8 +1,7 @@
 package store
 
 import (
-	"database/sql"
-	"encoding/json"
+	"database/sql/driver"
 	"fmt"
 
 	"sessiondock.dev/sessiondock/daemon/core"
@@ -32,12 +31,12 @@ VALUES (?, ?, ?, nullif(?, ''), ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET state = excluded.state, epoch = excluded.epoch, body = excluded.body
 WHERE slot = excluded.slot AND binding = excluded.binding AND delegation IS excluded.delegation AND epoch <= excluded.epoch`
 
-	upsertAction = `INSERT INTO actions (id, binding, client, lease, slot, epoch, class, authority, local, remote, sent, closed, body)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	upsertAction = `INSERT INTO actions (id, binding, client, lease, slot, epoch, class, authority, local, remote, sent, closed, hash, bytes, body)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET authority = excluded.authority, local = excluded.local, remote = excluded.remote, sent = excluded.sent,
-  closed = excluded.closed, body = excluded.body
+  closed = excluded.closed, bytes = excluded.bytes, body = excluded.body
 WHERE binding = excluded.binding AND client = excluded.client AND lease = excluded.lease AND slot = excluded.slot
-  AND epoch = excluded.epoch AND class = excluded.class
+  AND epoch = excluded.epoch AND class = excluded.class AND hash = excluded.hash
   AND authority IN ('admitted', excluded.authority)`
 
 	insertEntry = `INSERT INTO journal (seq, at, kind, slot, epoch, lease, action, principal, reason, change, total)
@@ -47,37 +46,10 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? + coalesce((SELECT total FROM journal OR
 // entryOverhead is about what an entry takes besides its reason and its change.
 const entryOverhead = 100
 
-// statements are prepared once for the writer's connection.
-type statements struct {
-	slot, binding, delegation, lease, action, entry *sql.Stmt
-}
-
-func prepare(db *sql.DB) (statements, error) {
-	var s statements
-	for _, p := range []struct {
-		to   **sql.Stmt
-		text string
-	}{
-		{&s.slot, upsertSlot},
-		{&s.binding, upsertBinding},
-		{&s.delegation, upsertDelegation},
-		{&s.lease, upsertLease},
-		{&s.action, upsertAction},
-		{&s.entry, insertEntry},
-	} {
-		stmt, err := db.Prepare(p.text)
-		if err != nil {
-			return statements{}, err
-		}
-		*p.to = stmt
-	}
-	return s, nil
-}
-
 // row is one write: the arguments of a statement and what to call it in an error.
 type row struct {
 	what string
-	args []any
+	args []driver.Value
 }
 
 // rows are a delta's writes, in an order in which each finds what it refers to.
@@ -93,8 +65,8 @@ func encode(d *core.Delta) (*rows, error) {
 	if err = slotsGoForward(d.Slots); err != nil {
 		return nil, err
 	}
-	add := func(to *[]row, what string, entity any, columns ...any) {
-		body, e := json.Marshal(entity)
+	add := func(to *[]row, what string, entity any, columns ...driver.Value) {
+		body, e := d.JSON(entity)
 		if e != nil && err == nil {
 			err = fmt.Errorf("%s: %w", what, e)
 		}
@@ -102,34 +74,37 @@ func encode(d *core.Delta) (*rows, error) {
 	}
 	for _, v := range last(d.Slots, func(v *core.Slot) core.SlotName { return v.Name }) {
 		add(&r.slots, "slot "+string(v.Name), v,
-			v.Name, v.Removed, int64(v.Epoch), int64(v.Ceiling), v.Holder.Kind, v.Lease, v.Generation)
+			string(v.Name), v.Removed, int64(v.Epoch), int64(v.Ceiling), v.Holder.Kind, string(v.Lease), v.Generation)
 	}
 	for _, v := range last(d.Bindings, func(v *core.Binding) core.BindingName { return v.Name }) {
-		add(&r.bindings, "binding "+string(v.Name), v, v.Name, v.Slot, v.Removed)
+		add(&r.bindings, "binding "+string(v.Name), v, string(v.Name), string(v.Slot), v.Removed)
 	}
 	for _, v := range last(d.Delegations, func(v *core.Delegation) core.DelegationID { return v.ID }) {
-		add(&r.delegations, "delegation "+string(v.ID), v, v.ID, v.Binding, v.Agent, v.Hash, v.Revoked)
+		add(&r.delegations, "delegation "+string(v.ID), v,
+			string(v.ID), string(v.Binding), string(v.Agent), v.Hash, v.Revoked)
 	}
 	for _, v := range last(d.Leases, func(v *core.Lease) core.LeaseID { return v.ID }) {
 		to := &r.over
 		if v.State == core.LeaseGranted || v.State == core.LeaseActive {
 			to = &r.leases
 		}
-		add(to, "lease "+string(v.ID), v, v.ID, v.Slot, v.Binding, v.Delegation, v.State, int64(v.Epoch))
+		add(to, "lease "+string(v.ID), v,
+			string(v.ID), string(v.Slot), string(v.Binding), string(v.Delegation), string(v.State), int64(v.Epoch))
 	}
 	for _, v := range last(d.Actions, func(v *core.Action) core.ActionID { return v.Action }) {
 		add(&r.actions, "action "+string(v.Action), v,
-			v.Action, v.Binding, v.ID, v.Lease, v.Slot, int64(v.Epoch), v.Class, v.Authority, v.Local, v.Remote, v.Sent, v.Closed)
+			string(v.Action), string(v.Binding), string(v.ID), string(v.Lease), string(v.Slot), int64(v.Epoch),
+			string(v.Class), string(v.Authority), string(v.Local), string(v.Remote), v.Sent, v.Closed, v.BodyHash, v.Bytes)
 	}
 	for i := range d.Journal {
 		e := &d.Journal[i]
-		var change any
+		var change driver.Value
 		if e.Change != nil {
 			change = string(e.Change)
 		}
-		r.journal = append(r.journal, row{fmt.Sprintf("journal entry %d", e.Seq), []any{
-			e.Seq, e.AtMs, e.Kind, e.Slot, int64(e.Epoch), e.Lease, e.Action, e.Principal, e.Reason, change,
-			entryOverhead + len(e.Reason) + len(e.Change)}})
+		r.journal = append(r.journal, row{fmt.Sprintf("journal entry %d", e.Seq), []driver.Value{
+			e.Seq, e.AtMs, e.Kind, string(e.Slot), int64(e.Epoch), string(e.Lease), string(e.Action), e.Principal, e.Reason, change,
+			int64(entryOverhead + len(e.Reason) + len(e.Change))}})
 	}
 	return r, err
 }
@@ -172,45 +147,4 @@ func last[K comparable, V any](all []V, key func(V) K) []V {
 		out = append(out, v)
 	}
 	return out
-}
-
-func (s *statements) write(tx *sql.Tx, r *rows) error {
-	for _, group := range []struct {
-		stmt *sql.Stmt
-		rows []row
-	}{
-		{s.slot, r.slots},
-		{s.binding, r.bindings},
-		{s.delegation, r.delegations},
-		{s.lease, r.over},
-		{s.lease, r.leases},
-		{s.action, r.actions},
-		{s.entry, r.journal},
-	} {
-		if len(group.rows) == 0 {
-			continue
-		}
-		stmt := tx.Stmt(group.stmt)
-		for _, w := range group.rows {
-			if err := execOne(stmt, w); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func execOne(stmt *sql.Stmt, w row) error {
-	res, err := stmt.Exec(w.args...)
-	if err != nil {
-		return fmt.Errorf("%s: %w", w.what, err)
-	}
-	n, err := res.RowsAffected()
-	switch {
-	case err != nil:
-		return fmt.Errorf("%s: %w", w.what, err)
-	case n != 1:
-		return goesBack(w.what)
-	}
-	return nil
 }

@@ -2,6 +2,7 @@ package core
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 )
 
@@ -20,6 +21,60 @@ type Delta struct {
 	Links    map[SlotName]LinkState `json:"-"`
 	Work     map[SlotName]*Work     `json:"-"`
 	MemoryMB map[SlotName]int64     `json:"-"` // nil: as before
+
+	// written holds the entities' JSON as the journal has it, by their pointers.
+	written map[any]json.RawMessage
+}
+
+// JSON is an entity of the delta as it is stored: the same text as in the journal.
+func (d *Delta) JSON(entity any) (json.RawMessage, error) {
+	if text, ok := d.written[entity]; ok {
+		return text, nil
+	}
+	return json.Marshal(entity)
+}
+
+// change is the JSON of the delta. It keeps each entity's, so that the store need not
+// encode them a second time.
+func (d *Delta) change() (json.RawMessage, error) {
+	n := len(d.Slots) + len(d.Bindings) + len(d.Delegations) + len(d.Leases) + len(d.Actions)
+	c := change{text: []byte{'{'}, written: make(map[any]json.RawMessage, n)}
+	members(&c, "slots", d.Slots)
+	members(&c, "bindings", d.Bindings)
+	members(&c, "delegations", d.Delegations)
+	members(&c, "leases", d.Leases)
+	members(&c, "actions", d.Actions)
+	d.written = c.written
+	return append(c.text, '}'), c.err
+}
+
+type change struct {
+	text    []byte
+	written map[any]json.RawMessage
+	err     error
+}
+
+// members adds one of a delta's lists, if it has entities.
+func members[T any](c *change, name string, entities []T) {
+	for i, v := range entities {
+		text, err := json.Marshal(v)
+		if err != nil && c.err == nil {
+			c.err = err
+		}
+		switch {
+		case i > 0:
+			c.text = append(c.text, ',')
+		case len(c.text) > 1:
+			c.text = append(c.text, `,"`+name+`":[`...)
+		default:
+			c.text = append(c.text, `"`+name+`":[`...)
+		}
+		c.text = append(c.text, text...)
+		c.written[v] = text
+	}
+	if len(entities) > 0 {
+		c.text = append(c.text, ']')
+	}
 }
 
 // Empty says whether there is nothing to write; links are not written.
@@ -122,6 +177,10 @@ func (d *Delta) Merge(o *Delta) {
 	d.Leases = merge(d.Leases, o.Leases, func(v *Lease) LeaseID { return v.ID })
 	d.Actions = merge(d.Actions, o.Actions, func(v *Action) ActionID { return v.Action })
 	d.Journal = append(d.Journal, o.Journal...)
+	if d.written == nil {
+		d.written = make(map[any]json.RawMessage, len(o.written))
+	}
+	maps.Copy(d.written, o.written)
 }
 
 func merge[T any, K comparable](old, later []T, key func(T) K) []T {

@@ -44,27 +44,51 @@ func (s *State) Action(id ActionID) *Action {
 	if p == nil {
 		return nil
 	}
-	l := s.Leases[p.Lease]
+	return p.Action(id, s.Leases[p.Lease])
+}
+
+// Action makes an action of a lease that is only its identity.
+func (p *Past) Action(id ActionID, l *Lease) *Action {
 	return &Action{
 		Record: Record{Action: id, ID: p.ID, Lease: p.Lease, Slot: l.Slot},
-		Agent:  l.Agent, Binding: l.Binding, BodyHash: p.BodyHash, Over: true, Closed: true, IsPast: true,
+		Agent:  l.Agent, Binding: l.Binding, BodyHash: p.BodyHash, Bytes: p.Bytes, Over: true, Closed: true, IsPast: true,
 	}
 }
 
-// Brief is what stays on the disk of a closed action once the journal's entries about
-// it are trimmed: who did what under which epoch, what became of it, and what I7 needs.
-func (a *Action) Brief() *Action {
-	b := &Action{
-		Record: Record{
-			Action: a.Action, ID: a.ID, Lease: a.Lease, Slot: a.Slot, Epoch: a.Epoch, Verb: a.Verb, Summary: a.Summary,
-			Class: a.Class, Authority: a.Authority, Local: a.Local, Steps: a.Steps, Remote: a.Remote,
-			WatchedUntil: a.WatchedUntil, Evidence: []Evidence{}, Resolution: a.Resolution, Times: a.Times, Trimmed: true,
-		},
-		Agent: a.Agent, Binding: a.Binding, BodyHash: a.BodyHash, Bytes: a.Bytes,
-		Sent: a.Sent, Over: a.Over, Closed: a.Closed, Host: a.Host, Watched: a.Watched,
+// Brief is what stays of a closed action, beside its Past, once the journal's entries
+// about it are trimmed: what was done under which epoch, and what became of it.
+type Brief struct {
+	Epoch        Epoch       `json:"epoch"`
+	Verb         string      `json:"verb"`
+	Summary      string      `json:"summary"`
+	Class        Class       `json:"class"`
+	Authority    Authority   `json:"authority"`
+	Local        Local       `json:"local"`
+	Remote       Remote      `json:"remote"`
+	Steps        Steps       `json:"steps,omitzero"`
+	WatchedUntil int64       `json:"watched_until,omitempty"`
+	Resolution   *Resolution `json:"resolution,omitempty"`
+	Times        Times       `json:"times"`
+	Error        *Error      `json:"error,omitempty"`
+	Sent         bool        `json:"sent,omitempty"`
+	Host         string      `json:"host,omitempty"`
+}
+
+// Brief sums a closed action up.
+func (a *Action) Brief() Brief {
+	b := Brief{
+		Epoch: a.Epoch, Verb: a.Verb, Summary: a.Summary, Class: a.Class, Authority: a.Authority, Local: a.Local, Remote: a.Remote,
+		Steps: a.Steps, WatchedUntil: a.WatchedUntil, Resolution: a.Resolution, Times: a.Times, Sent: a.Sent, Host: a.Host,
 	}
 	if a.Error != nil {
-		b.Error = &Error{Code: a.Error.Code, Message: a.Error.Message}
+		b.Error = &Error{Code: a.Error.Code, Message: a.Error.Message} // without the detail
 	}
 	return b
+}
+
+// Fill gives an action that is only its identity what the brief says.
+func (b Brief) Fill(a *Action) {
+	a.Epoch, a.Verb, a.Summary, a.Class, a.Authority, a.Local, a.Remote = b.Epoch, b.Verb, b.Summary, b.Class, b.Authority, b.Local, b.Remote
+	a.Steps, a.WatchedUntil, a.Resolution, a.Times, a.Error, a.Sent, a.Host = b.Steps, b.WatchedUntil, b.Resolution, b.Times, b.Error, b.Sent, b.Host
+	a.Evidence, a.Trimmed, a.IsPast = []Evidence{}, true, false
 }

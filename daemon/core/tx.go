@@ -1,7 +1,6 @@
 package core
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 )
@@ -250,7 +249,7 @@ func (t *tx) finish() {
 		}
 		t.log(kind, slot, "", action, reason)
 	}
-	change, err := json.Marshal(d)
+	change, err := d.change()
 	if err != nil {
 		panic("core: a delta that cannot be encoded: " + err.Error())
 	}

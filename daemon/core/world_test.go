@@ -84,6 +84,11 @@ func (w *world) do(in core.Input) core.Result {
 		w.t.Fatalf("%T: Step changed the state itself", in)
 	}
 	w.lessIsTheSame(in, res)
+	if d := &res.Delta; len(d.Journal) > 0 && d.Journal[0].Change != nil {
+		if whole, err := json.Marshal(d); err != nil || string(d.Journal[0].Change) != string(whole) {
+			w.t.Fatalf("%T: the journal has %s, the delta is %s, %v", in, d.Journal[0].Change, whole, err)
+		}
+	}
 	w.s.Apply(&res.Delta)
 	if err := core.CheckInvariants(before, w.s); err != nil {
 		w.t.Fatalf("%T %s: %v", in, dump(in), err)

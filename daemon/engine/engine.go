@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -14,10 +15,12 @@ import (
 	"sessiondock.dev/sessiondock/daemon/supervise"
 )
 
-// Store makes decisions durable. A Commit or a Trim that answers an error may or may not
-// have happened: the engine then reopens and reads.
+// Store makes decisions durable. What Write takes is durable with the next Commit. A
+// Commit or a Trim that answers an error may or may not have happened: the engine then
+// reopens and reads.
 type Store interface {
 	LoadOpen() (*core.State, error)
+	Write(*core.Delta) error
 	Commit(*core.Delta) error
 	Reopen() error
 	Trim(upTo int64, limit int) (core.Trimmed, error)
@@ -221,7 +224,7 @@ type decided struct {
 // out the effects and answers.
 func (e *Engine) batch(first request) {
 	var all []decided
-	var delta core.Delta
+	var delta core.Delta // decided and not written
 	waited := false
 	var late <-chan time.Time
 	for r, more := first, true; more; {
@@ -240,6 +243,14 @@ func (e *Engine) batch(first request) {
 		if waited {
 			break
 		}
+		// Nobody waits for what has come so far, so it is written while that is so; what
+		// it shares its commit with will find less to do. Whoever was just told goes first.
+		runtime.Gosched()
+		if err := e.store.Write(&delta); err != nil {
+			e.uncertain(all, err)
+			return
+		}
+		delta = core.Delta{}
 		if late == nil {
 			late = time.After(gather)
 		}
@@ -251,13 +262,11 @@ func (e *Engine) batch(first request) {
 			more = false
 		}
 	}
-	if !delta.Empty() {
-		if err := e.store.Commit(&delta); err != nil {
-			e.uncertain(all, err)
-			return
-		}
+	if err := e.store.Commit(&delta); err != nil {
+		e.uncertain(all, err)
+		return
 	}
-	e.reg.Sync(delta.Slots)
+	e.reg.Sync(delta.Slots) // a decision that moves a slot is waited for: all are in here
 	e.show(all)
 	for _, d := range all {
 		for _, eff := range d.res.Effects {

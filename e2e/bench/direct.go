@@ -77,9 +77,10 @@ func (n *nullFrames) Write(b []byte) (int, error) {
 
 func (n *nullFrames) Close() error { return n.ws.CloseNow() }
 
-// evaluate is the command that every way is measured with.
+// evaluateParams are of the command that every way is measured with: what the verb
+// evaluate sends.
 func evaluateParams(i int) map[string]any {
-	return map[string]any{"expression": fmt.Sprintf("%d+1", i), "returnByValue": true, "awaitPromise": true}
+	return map[string]any{"expression": fmt.Sprintf("%d+1", i), "returnByValue": true, "awaitPromise": true, "userGesture": true}
 }
 
 // box is where the button of the benchmark's page is.

@@ -98,6 +98,9 @@ func run() (int, error) {
 		return 0, err
 	}
 	printTable(os.Stdout, figures)
+	for _, s := range b.splits {
+		s.print(os.Stdout)
+	}
 	return 0, errors.Join(failed...)
 }
 

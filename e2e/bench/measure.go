@@ -23,8 +23,9 @@ const slot = "bench"
 
 // bench is what the parts share. Each part starts what it needs and ends it.
 type bench struct {
-	home demo.Home
-	site *demo.Site
+	home   demo.Home
+	site   *demo.Site
+	splits []split
 }
 
 func (b *bench) page(name string) string { return b.site.URL(slot, name, "") }
@@ -117,6 +118,14 @@ func (p *product) evaluate(ctx context.Context, i int) error {
 	return p.act(ctx, wire.Act{Verb: "evaluate", Expression: fmt.Sprintf("%d+1", i)})
 }
 
+// profile is the slot's, for what looks at its browser from outside.
+func (p *product) profile() string { return filepath.Join(p.Paths.SlotDir(slot), "profile") }
+
+// host is the process of the slot's host.
+func (p *product) host(b *bench) (int, error) {
+	return processOf(filepath.Join(b.home.Bin(), "sessiondock-host"))
+}
+
 func (p *product) close(ctx context.Context) error {
 	var errs []error
 	if p.agent != nil && p.agent.Lease != nil {
@@ -147,7 +156,7 @@ func measureActions(ctx context.Context, b *bench) (figures []Figure, err error)
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	d, err := b.direct(ctx, filepath.Join(p.Paths.SlotDir(slot), "profile"), "button")
+	d, err := b.direct(ctx, p.profile(), "button")
 	if err != nil {
 		return nil, err
 	}
@@ -156,10 +165,19 @@ func measureActions(ctx context.Context, b *bench) (figures []Figure, err error)
 	ours := func() error { i++; return p.evaluate(ctx, i) }
 	throughRelay := func() error { i++; return r.Call(ctx, "Runtime.evaluate", evaluateParams(i), nil) }
 	if wanted([]string{"evaluate_vs_relay"}) {
-		a, t, err := inTurns(warmUp, rounds, ours, throughRelay)
+		host, err := p.host(b)
 		if err != nil {
 			return figures, err
 		}
+		var a, t []time.Duration
+		cpu, err := splitOf("one evaluate", warmUp+rounds,
+			processes{p.profile(), map[string]int{"daemon": p.PID(), "host": host}},
+			processes{r.Browser.Profile, map[string]int{"host": r.HostPID}},
+			func() (err error) { a, t, err = inTurns(warmUp, rounds, ours, throughRelay); return err })
+		if err != nil {
+			return figures, err
+		}
+		b.splits = append(b.splits, cpu)
 		figures = append(figures, figure("evaluate_vs_relay", "evaluate through a bare relay", 50, a, t))
 	}
 	if wanted([]string{"evaluate_vs_direct"}) {
@@ -275,7 +293,7 @@ func measureMemory(ctx context.Context, b *bench) (figures []Figure, err error) 
 	if mb := len(shot.Data) * 3 / 4 >> 20; mb < 18 {
 		return nil, fmt.Errorf("the screenshot has only %d MB", mb)
 	}
-	host, err := processOf(filepath.Join(b.home.Bin(), "sessiondock-host"))
+	host, err := p.host(b)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,97 @@
+package store
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+)
+
+// writer is the one connection that writes, with its statements. It speaks to the
+// driver itself: what package sql does for pools, for calls that are called off and for
+// values of every type costs about as much as the rows do.
+type writer struct {
+	conn                                            driver.Conn
+	begin, commit, rollback                         statement
+	slot, binding, delegation, lease, action, entry statement
+	all                                             []statement
+}
+
+// statement is a prepared one that takes values as they are.
+type statement interface {
+	driver.Stmt
+	driver.StmtExecContext
+}
+
+func newWriter(conn driver.Conn) (*writer, error) {
+	w := &writer{conn: conn}
+	for _, p := range []struct {
+		to   *statement
+		text string
+	}{
+		{&w.begin, "BEGIN IMMEDIATE"},
+		{&w.commit, "COMMIT"},
+		{&w.rollback, "ROLLBACK"},
+		{&w.slot, upsertSlot},
+		{&w.binding, upsertBinding},
+		{&w.delegation, upsertDelegation},
+		{&w.lease, upsertLease},
+		{&w.action, upsertAction},
+		{&w.entry, insertEntry},
+	} {
+		stmt, err := conn.Prepare(p.text)
+		if err != nil {
+			w.finalize()
+			return nil, err
+		}
+		*p.to = stmt.(statement) // the driver's only kind
+		w.all = append(w.all, *p.to)
+	}
+	return w, nil
+}
+
+// finalize ends the statements. Closing a connection that still has some does not
+// close it.
+func (w *writer) finalize() {
+	for _, s := range w.all {
+		s.Close() // what it says, the last execution has said before
+	}
+}
+
+// run carries out a statement. It has no deadline: a write is never called off.
+func run(s statement, args ...driver.Value) (rows int64, err error) {
+	named := make([]driver.NamedValue, len(args))
+	for i, v := range args {
+		named[i] = driver.NamedValue{Ordinal: i + 1, Value: v}
+	}
+	res, err := s.ExecContext(context.Background(), named)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+func (w *writer) write(r *rows) error {
+	for _, group := range []struct {
+		stmt statement
+		rows []row
+	}{
+		{w.slot, r.slots},
+		{w.binding, r.bindings},
+		{w.delegation, r.delegations},
+		{w.lease, r.over},
+		{w.lease, r.leases},
+		{w.action, r.actions},
+		{w.entry, r.journal},
+	} {
+		for _, v := range group.rows {
+			n, err := run(group.stmt, v.args...)
+			switch {
+			case err != nil:
+				return fmt.Errorf("%s: %w", v.what, err)
+			case n != 1:
+				return goesBack(v.what)
+			}
+		}
+	}
+	return nil
+}
