@@ -185,8 +185,7 @@ func (k *desk) dial() {
 		return
 	}
 	var err error
-	home, _ := demo.InHome()
-	k.hand, err = demo.DialHand(k.ctx, home.Runtime(), k.slot())
+	k.hand, err = demo.DialHand(k.ctx, filepath.Dir(k.d.Paths.Runtime), k.slot())
 	must(k.t, err)
 	k.t.Cleanup(func() { k.hand.Close() })
 }

@@ -128,6 +128,9 @@ func openOwn(t *testing.T, home demo.Home, flags ...string) (*demo.Daemon, *demo
 	for _, name := range []string{"CONFIG", "STATE", "DATA", "CACHE"} {
 		t.Setenv("XDG_"+name+"_HOME", filepath.Join(dir, strings.ToLower(name)))
 	}
+	// Its own sockets too: the shared daemon may be running.
+	t.Setenv("XDG_RUNTIME_DIR", filepath.Join(dir, "run"))
+	must(t, os.Mkdir(filepath.Join(dir, "run"), 0o700))
 	site, err := demo.OpenSite()
 	must(t, err)
 	t.Cleanup(func() { site.Close() })

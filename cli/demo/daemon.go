@@ -80,7 +80,7 @@ func (d *Daemon) Start(ctx context.Context) error {
 	defer cancel()
 	for {
 		h, err := d.Control.Health(ctx)
-		if err == nil && h.OK {
+		if err == nil && h.OK && h.PID == d.PID() { // another one there makes ours give way
 			return nil
 		}
 		select {
