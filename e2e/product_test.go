@@ -82,9 +82,14 @@ func openProduct(t *testing.T) {
 
 func openDeskOn(t *testing.T, d *demo.Daemon, site *demo.Site, page, query string) *desk {
 	t.Helper()
+	return openNamedDesk(t, d, site, slotName(t), page, query)
+}
+
+func openNamedDesk(t *testing.T, d *demo.Daemon, site *demo.Site, name, page, query string) *desk {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
-	k := &desk{t: t, ctx: ctx, d: d, site: site, name: slotName(t)}
+	k := &desk{t: t, ctx: ctx, d: d, site: site, name: name}
 	k.page = site.URL(k.name, page, query)
 	must(t, d.NewSlot(ctx, k.name, "headless", site.Origin(), k.page))
 	t.Cleanup(func() {
