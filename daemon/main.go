@@ -38,6 +38,7 @@ import (
 )
 
 const usage = `usage: sessiondockd [--browser PATH] [--max-browsers N] [--max-memory MB]
+                    [--journal-age DURATION] [--journal-size BYTES]
                     [--supervisor systemd|direct] [--debug pipe|port] [--verbose]
 
 The SessionDock daemon. It serves api.sock (agents), control.sock (people) and
@@ -57,6 +58,7 @@ type options struct {
 	browsers int
 	memoryMB int64
 	keep     string
+	journal  engine.Keep
 }
 
 func main() {
@@ -70,12 +72,15 @@ func main() {
 	f.IntVar(&o.browsers, "max-browsers", 0, "how many browsers may run at a time; who needs another waits, and an idle one is stopped to make room (0: no bound)")
 	f.Int64Var(&o.memoryMB, "max-memory", 0, "how much memory, in MB, running browsers may use before another waits (0: no bound)")
 	f.StringVar(&o.keep, "supervisor", "", "what holds browsers: systemd, the user's service manager, or direct, a small process for each (default: systemd if it can be reached)")
+	o.journal = engine.DefaultKeep
+	f.DurationVar(&o.journal.Age, "journal-age", o.journal.Age, "how long entries of the journal are kept; then they are trimmed, and closed actions lose their details (0: no bound)")
+	f.Int64Var(&o.journal.Bytes, "journal-size", o.journal.Bytes, "how many bytes the journal may take before its oldest entries are trimmed (0: no bound)")
 	f.BoolVar(&o.verbose, "verbose", false, "log more")
 	f.Usage = func() { fmt.Fprint(f.Output(), usage); f.PrintDefaults() }
 	switch err := f.Parse(os.Args[1:]); {
 	case errors.Is(err, flag.ErrHelp):
 		return
-	case err != nil || f.NArg() > 0 || o.debug != "" && o.debug != "pipe" && o.debug != "port", o.browsers < 0, o.memoryMB < 0:
+	case err != nil || f.NArg() > 0 || o.debug != "" && o.debug != "pipe" && o.debug != "port", o.browsers < 0, o.memoryMB < 0, o.journal.Age < 0, o.journal.Bytes < 0:
 		fmt.Fprintln(os.Stderr, "error: unknown option or argument\nhint: sessiondockd --help")
 		os.Exit(core.CodeInvalid.Info().Exit)
 	}
@@ -144,6 +149,7 @@ func run(o options) error {
 		return err
 	}
 	defer eng.Close()
+	eng.KeepJournal(o.journal)
 	if o.debug != "" {
 		log.Warn("browsers are started with a debugging " + o.debug + ": a way round the fence, for tests only")
 	}

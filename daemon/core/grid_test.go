@@ -189,6 +189,7 @@ func gridInputs(w *world, l *core.Lease) []core.Input {
 		core.LaunchRunning{Slot: "shop", Launch: launch, Identity: core.Identity{Containment: "weak"}},
 		core.LaunchEnded{Slot: "shop", Launch: launch, Verified: true, How: "ended"},
 		core.LaunchEnded{Slot: "shop", Launch: launch, Verified: false, How: "not known"},
+		core.Trim{UpTo: 1, Why: "older than 90 days"},
 		core.Restarted{},
 		core.Tick{},
 	}

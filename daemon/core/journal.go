@@ -1,5 +1,7 @@
 package core
 
+import "fmt"
+
 // EventQuery asks for entries of the journal, oldest first.
 type EventQuery struct {
 	After  int64 // a sequence number
@@ -33,4 +35,27 @@ type Trimmed struct {
 	Seq     int64 // the last entry that has left the journal, 0 if none has
 	Entries int   // how many have
 	Freed   int   // pages given back to the file system
+}
+
+// Trim lets go of the journal's oldest entries, up to one, for a reason. What they say of
+// epochs, open actions and identifiers stays in the state.
+type Trim struct {
+	UpTo int64
+	Why  string
+}
+
+func (Trim) input() {}
+
+// TrimJournal carries a Trim out, a piece at a time.
+type TrimJournal struct{ UpTo int64 }
+
+func (TrimJournal) effect() {}
+
+func (t *tx) trim(in Trim) *Error {
+	if in.UpTo < 1 || in.UpTo > t.s.Seq {
+		return Refuse(CodeInvalid, fmt.Sprintf("the journal has no entry %d", in.UpTo), "")
+	}
+	t.log("trimmed", nil, "", "", fmt.Sprintf("entries up to %d: %s", in.UpTo, in.Why))
+	t.emit(TrimJournal{UpTo: in.UpTo})
+	return nil
 }

@@ -120,6 +120,8 @@ func (t *tx) decide(in Input) *Error {
 		return t.notSent(in)
 	case Measured:
 		return t.measured(in)
+	case Trim:
+		return t.trim(in)
 	case Restarted:
 		return t.restarted()
 	case Tick:

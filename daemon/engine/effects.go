@@ -57,6 +57,8 @@ func (e *Engine) carry(eff core.Effect) {
 		if e.reg.Current(eff.Slot, eff.Epoch) {
 			e.send(eff.Slot, eff, Context{})
 		}
+	case core.TrimJournal:
+		e.beginTrim(eff.UpTo)
 	case core.StartLaunch:
 		e.group.Go(func() { e.start(eff) })
 	case core.StopLaunch:

@@ -88,6 +88,7 @@ type Engine struct {
 	waiting   waiting
 	acks      acks
 	held      []request // the writer's own: what came while the database was closed
+	trim      trimmer
 
 	stopped chan struct{}
 	group   sync.WaitGroup
@@ -211,6 +212,8 @@ func (e *Engine) loop() {
 			return
 		case r := <-e.inbox:
 			e.batch(r)
+		case <-e.trim.due:
+			e.trimSome()
 		}
 	}
 }

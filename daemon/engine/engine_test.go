@@ -115,7 +115,7 @@ func (g *gated) Commit(d *core.Delta) error {
 }
 
 type rig struct {
-	t    *testing.T
+	t    testing.TB
 	e    *engine.Engine
 	st   *gated
 	l    *link
@@ -123,7 +123,7 @@ type rig struct {
 	path string
 }
 
-func open(t *testing.T, path string) (*engine.Engine, *gated) {
+func open(t testing.TB, path string) (*engine.Engine, *gated) {
 	t.Helper()
 	var g *gated
 	e, _ := enginetest.Open(t, path, &enginetest.Launches{}, func(db *store.Store) engine.Store {
@@ -133,7 +133,7 @@ func open(t *testing.T, path string) (*engine.Engine, *gated) {
 	return e, g
 }
 
-func newRig(t *testing.T) *rig {
+func newRig(t testing.TB) *rig {
 	t.Helper()
 	r := &rig{t: t, path: filepath.Join(t.TempDir(), "state.db"), ctx: t.Context()}
 	r.e, r.st = open(t, r.path)
