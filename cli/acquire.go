@@ -57,15 +57,7 @@ started by the grant: the first action starts it, and waits for it.`,
 			}
 			r.Binding, r.Agent = core.BindingName(binding), core.AgentName(agent)
 			r.ForMs, r.WaitMs = forDur.Milliseconds(), wait.Milliseconds()
-			if r.RequestID == "" {
-				r.RequestID = client.NewID()
-			}
-			stop := func() {}
-			if r.WaitMs > 0 {
-				stop = a.tellPlace(c.Context(), door, token, r.RequestID)
-			}
-			l, err := door.Acquire(c.Context(), token, r)
-			stop()
+			l, err := a.acquire(c.Context(), door, token, r)
 			if err != nil {
 				if l != nil && l.Capability != "" {
 					a.say("lease %s was granted but could not be claimed", l.Lease)
@@ -86,6 +78,17 @@ started by the grant: the first action starts it, and waits for it.`,
 	f.StringVar(&r.RequestID, "request-id", "", "identifier of this wish: the same one returns the same lease (default: a new one)")
 	f.StringVar(&delegate, "delegation-file", "", "file with the delegation's token")
 	return c
+}
+
+// acquire asks for a lease, and tells where that stands while it waits.
+func (a *app) acquire(ctx context.Context, door *client.Client, token client.Secret, r wire.AcquireRequest) (*wire.LeaseReply, error) {
+	if r.RequestID == "" {
+		r.RequestID = client.NewID()
+	}
+	if r.WaitMs > 0 {
+		defer a.tellPlace(ctx, door, token, r.RequestID)()
+	}
+	return door.Acquire(ctx, token, r)
 }
 
 // lookEvery is how often a waiting acquire looks where it stands.

@@ -94,7 +94,7 @@ running; with --stop-with-lease it is ended when the lease has ended.`,
 	f.DurationVar(&wait, "wait", time.Minute, "how long to wait in the queue and for the browser")
 	f.StringVar(&r.Task, "task", "", "what it is for, as people will read it")
 	f.StringVar(&agent, "agent", "", "the agent's name (default: the program's)")
-	f.StringArrayVar(&r.Keys, "key", nil, "a conflict key besides the binding's, KEY or KEY:shared, repeatable")
+	f.StringArrayVar(&r.Keys, "key", nil, "take the conflict key `KEY[:shared]` too, repeatable")
 	f.BoolVar(&stopWithLease, "stop-with-lease", false, "end the command, verified, when the lease has ended")
 	f.SetInterspersed(false)
 	return c
@@ -150,7 +150,7 @@ func (a *app) delegateTo(ctx context.Context, d *delegated) error {
 	// Signals that come while it waits in the queue end the wait.
 	waiting, stop := signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	defer stop()
-	if d.lease, err = d.person.Acquire(waiting, "", d.request); err != nil {
+	if d.lease, err = a.acquire(waiting, d.person, "", d.request); err != nil {
 		if d.lease == nil {
 			return err
 		}

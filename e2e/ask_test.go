@@ -27,6 +27,11 @@ func TestAnAgentAsksAndGoesOnAfterwards(t *testing.T) {
 		t.Errorf("the popup says:\n%s", text)
 	}
 	k.picture("ask")
+	var mark string
+	must(t, k.hand.Pipe().Eval(k.ctx, k.hand.Worker(), `chrome.action.getBadgeText({})`, &mark))
+	if mark != "?" {
+		t.Errorf("the toolbar button shows %q", mark)
+	}
 	person.shows([]string{"status", k.name}, "! ada asks for a person: the shop wants a second factor",
 		"sessiondock lease answer "+string(k.Lease.Lease)+" --approve")
 	must(t, k.hand.PressByKeyboard(k.ctx, demo.ButtonTakeover))
