@@ -43,11 +43,7 @@ const popup = "popup"
 func (k *desk) takeOver(surface string) (took time.Duration) {
 	k.t.Helper()
 	if surface == popup {
-		home, _ := demo.InHome()
-		var err error
-		k.hand, err = demo.DialHand(k.ctx, home.Runtime(), k.slot())
-		must(k.t, err)
-		k.t.Cleanup(func() { k.hand.Close() })
+		k.dial()
 		must(k.t, k.hand.Open(k.ctx))
 	}
 	answer := make(chan error, 1)
