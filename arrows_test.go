@@ -34,7 +34,9 @@ var arrows = []arrow{
 		"what is generated follows from the protocol alone"},
 	{"daemon/peer", []string{"daemon/core"},
 		"who a peer is comes from the kernel; what it may do is decided elsewhere"},
-	{"daemon/supervise", []string{"daemon/core", "daemon/peer", "manifests"},
+	{"daemon/chromium", []string{"daemon/core"},
+		"what a browser is and can do is the same for the daemon, the installer and doctor, whoever asks"},
+	{"daemon/supervise", []string{"daemon/chromium", "daemon/core", "daemon/peer", "manifests"},
 		"it starts and ends browsers; if it saw leases or the store it could decide who uses one"},
 	{"daemon/engine/enginetest", []string{"daemon/core", "daemon/engine", "daemon/peer", "daemon/supervise", "store"},
 		"it puts a real engine on a real store for the tests of its neighbours, and is in no program"},
@@ -53,7 +55,7 @@ var arrows = []arrow{
 	{"daemon/client", []string{"daemon/core", "daemon/wire"},
 		"a client knows the protocol only, so that it works against any daemon that speaks it"},
 	{"daemon", []string{"daemon/api", "daemon/client", "daemon/core", "daemon/engine", "daemon/failpoint", "daemon/hostlink", "daemon/peer",
-		"daemon/supervise", "daemon/wire", "extension", "manifests", "store"},
+		"daemon/supervise", "daemon/wire", "extension", "extension/packed", "manifests", "store"},
 		"it wires the parts and is the only one that sees the store; of the client it uses the paths"},
 	{"store", []string{"daemon/core"},
 		"it keeps the authority's entities and knows nothing of who asks for them"},
@@ -61,6 +63,8 @@ var arrows = []arrow{
 		"templates and their rendering depend on nothing that could change what is installed"},
 	{"extension", nil,
 		"it holds the extension's files and their hash; what it imported would be built into what a page can meet"},
+	{"extension/packed", []string{"daemon/chromium", "extension", "manifests"},
+		"it signs what the extension is and keeps it; who installs it, and where, is not its matter"},
 	{"host/native", []string{"daemon/core", "daemon/wire"},
 		"framing knows messages, not actions"},
 	{"host/act", []string{"daemon/core", "daemon/wire"},
@@ -94,7 +98,7 @@ var reserves = []reserve{
 	{"github.com/coreos/go-systemd/", []string{"daemon", "daemon/supervise"}, "the service manager is the supervisor's"},
 	{"github.com/godbus/dbus/", []string{"daemon/supervise"}, "D-Bus is how the supervisor talks to the service manager, and nothing else is said there"},
 	{"github.com/spf13/cobra", []string{"cli", "cli/demo"}, "only the command line has a command line"},
-	{"os/exec", []string{"daemon/supervise", "cli", "cli/demo"}, "who starts a process answers for its end"},
+	{"os/exec", []string{"daemon/chromium", "daemon/supervise", "cli", "cli/demo"}, "who starts a process answers for its end"},
 }
 
 // impure is what package core must not import: each would make Step depend on more

@@ -34,12 +34,14 @@ import (
 	"sessiondock.dev/sessiondock/daemon/supervise"
 	"sessiondock.dev/sessiondock/daemon/wire"
 	"sessiondock.dev/sessiondock/extension"
+	"sessiondock.dev/sessiondock/extension/packed"
 	"sessiondock.dev/sessiondock/store"
 )
 
 const usage = `usage: sessiondockd [--browser PATH] [--max-browsers N] [--max-memory MB]
                     [--journal-age DURATION] [--journal-size BYTES]
-                    [--supervisor systemd|direct] [--debug pipe|port] [--verbose]
+                    [--supervisor systemd|direct] [--packaging policy|external|load]
+                    [--debug pipe|port] [--verbose]
 
 The SessionDock daemon. It serves api.sock (agents), control.sock (people) and
 host.sock (native messaging hosts) under $XDG_RUNTIME_DIR/sessiondock, from systemd
@@ -52,22 +54,27 @@ if that passes them and by itself otherwise. People use it by "sessiondock".
 const memoryTarget = 256 << 20
 
 type options struct {
-	browser  string
-	debug    string
-	verbose  bool
-	browsers int
-	memoryMB int64
-	keep     string
-	journal  engine.Keep
+	browser   string
+	packaging supervise.Packaging
+	debug     string
+	verbose   bool
+	browsers  int
+	memoryMB  int64
+	keep      string
+	journal   engine.Keep
 }
 
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == "keeper" {
 		os.Exit(supervise.KeeperMain(os.Args[2:]))
 	}
+	if len(os.Args) > 1 && os.Args[1] == "enter" {
+		os.Exit(supervise.EnterMain(os.Args[2:]))
+	}
 	var o options
 	f := flag.NewFlagSet("sessiondockd", flag.ContinueOnError)
 	f.StringVar(&o.browser, "browser", "", "the Chromium to start (default: the first one found in PATH)")
+	packaging := f.String("packaging", "", "how the extension is put into browsers: policy, external or load (default: the strongest that works here; with --debug load)")
 	f.StringVar(&o.debug, "debug", "", "start browsers with a debugging pipe or port, which is a way round the fence: demonstrations, tests and benchmarks only")
 	f.IntVar(&o.browsers, "max-browsers", 0, "how many browsers may run at a time; who needs another waits, and an idle one is stopped to make room (0: no bound)")
 	f.Int64Var(&o.memoryMB, "max-memory", 0, "how much memory, in MB, running browsers may use before another waits (0: no bound)")
@@ -77,14 +84,19 @@ func main() {
 	f.Int64Var(&o.journal.Bytes, "journal-size", o.journal.Bytes, "how many bytes the journal may take before its oldest entries are trimmed (0: no bound)")
 	f.BoolVar(&o.verbose, "verbose", false, "log more")
 	f.Usage = func() { fmt.Fprint(f.Output(), usage); f.PrintDefaults() }
-	switch err := f.Parse(os.Args[1:]); {
+	err := f.Parse(os.Args[1:])
+	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return
 	case err != nil || f.NArg() > 0 || o.debug != "" && o.debug != "pipe" && o.debug != "port", o.browsers < 0, o.memoryMB < 0, o.journal.Age < 0, o.journal.Bytes < 0:
 		fmt.Fprintln(os.Stderr, "error: unknown option or argument\nhint: sessiondockd --help")
 		os.Exit(core.CodeInvalid.Info().Exit)
 	}
-	if err := run(o); err != nil {
+	o.packaging, err = supervise.ParsePackaging(*packaging)
+	if err == nil {
+		err = run(o)
+	}
+	if err != nil {
 		var refusal *core.Error
 		if errors.As(err, &refusal) {
 			fmt.Fprintf(os.Stderr, "error: %s\n", refusal.Message)
@@ -224,6 +236,7 @@ func supervisor(ctx context.Context, paths client.Paths, o options, ext extensio
 	if err != nil {
 		return nil, err
 	}
+	packages := &packed.Store{Dir: filepath.Join(paths.Data, "extension", "packed"), Key: ext}
 	return supervise.Choose(ctx, supervise.Config{
 		Dirs:           supervise.Dirs{DataDir: paths.Data, RunDir: paths.Runtime, StateDir: paths.State, CacheDir: paths.Cache},
 		Browser:        o.browser,
@@ -234,6 +247,11 @@ func supervisor(ctx context.Context, paths client.Paths, o options, ext extensio
 		ExtensionBuild: extension.Build() + "-" + ext.ID[:8], // with another key it is another copy
 		WriteExtension: func(dir string) error { return extension.Write(dir, ext, 0) },
 		Bus:            supervise.BusAddress(os.Getenv),
+		Package: func(ctx context.Context, browser string) (supervise.Package, error) {
+			p, err := packages.Package(ctx, browser)
+			return supervise.Package{Version: p.Version, CRX: p.CRX, Update: p.Update}, err
+		},
+		Packaging: o.packaging,
 	}, o.keep)
 }
 

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"embed"
 	"encoding/json"
+	"encoding/xml"
 	"fmt"
+	"net/url"
+	"strings"
 	"text/template"
 )
 
@@ -16,7 +19,7 @@ const HostName = "dev.sessiondock.host"
 var files embed.FS
 
 var templates = template.Must(template.New("").
-	Funcs(template.FuncMap{"json": quote}).
+	Funcs(template.FuncMap{"json": quote, "xml": escape}).
 	ParseFS(files, "*.tmpl"))
 
 // NativeHost renders the Native Messaging manifest of the host at hostPath, an
@@ -34,6 +37,54 @@ func NativeHost(hostPath, extensionID string) []byte {
 // browser neither offers nor fills passwords.
 func Preferences(downloadDir string) []byte {
 	return render("preferences.json.tmpl", map[string]string{"DownloadDir": downloadDir})
+}
+
+// Slot is what a slot's policy says of it.
+type Slot struct {
+	ExtensionID string
+	UpdateXML   string // path of what UpdateXML rendered
+	DownloadDir string
+	// Test is for launches with a debugging switch: they may look into the extension's
+	// own pages, which no other launch may.
+	Test bool
+}
+
+// Policy renders the managed policy of one slot's browser: the extension is installed
+// and pinned, nobody can disable it and no other is let in; neither the person nor a
+// page reaches files, the extensions' page, the settings or the switch that lets
+// another program debug.
+//
+// DeveloperToolsAvailability is never 2: with that Chromium refuses the extension to
+// attach to any page.
+func Policy(s Slot) []byte {
+	tools := "0"
+	if s.Test {
+		tools = "1"
+	}
+	return render("policy.json.tmpl", map[string]string{
+		"ID": s.ExtensionID, "UpdateURL": fileURL(s.UpdateXML), "DownloadDir": s.DownloadDir,
+		"DeveloperTools": tools, "RemoteDebugging": fmt.Sprint(s.Test),
+	})
+}
+
+// UpdateXML renders what a forced installation is installed from: the packed extension
+// at the path crx, and its version.
+func UpdateXML(extensionID, crx, version string) []byte {
+	return render("update.xml.tmpl", map[string]string{"ID": extensionID, "CRX": fileURL(crx), "Version": version})
+}
+
+// External renders a profile's "External Extensions/ID.json", by which Chromium
+// installs the packed extension without asking.
+func External(crx, version string) []byte {
+	return render("external.json.tmpl", map[string]string{"CRX": crx, "Version": version})
+}
+
+func fileURL(path string) string { return (&url.URL{Scheme: "file", Path: path}).String() }
+
+func escape(v string) (string, error) {
+	var b strings.Builder
+	err := xml.EscapeText(&b, []byte(v))
+	return b.String(), err
 }
 
 // quote encodes a value as JSON. Unlike json.Marshal it leaves < > & as they

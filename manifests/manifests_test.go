@@ -3,6 +3,8 @@ package manifests
 import (
 	"bytes"
 	"encoding/json"
+	"encoding/xml"
+	"net/url"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -45,6 +47,52 @@ func TestPreferences(t *testing.T) {
 		"session":                    map[string]any{"restore_on_startup": 1.0},
 	}
 	if d := cmp.Diff(want, decode(t, Preferences(awkward))); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestPolicy(t *testing.T) {
+	s := Slot{ExtensionID: "abcdefghijklmnopabcdefghijklmnop", UpdateXML: "/a b/%/update.xml", DownloadDir: awkward}
+	got := decode(t, Policy(s))
+	want := map[string]any{
+		"*": map[string]any{"installation_mode": "blocked"},
+		s.ExtensionID: map[string]any{
+			"installation_mode": "force_installed", "update_url": "file:///a%20b/%25/update.xml",
+			"override_update_url": true, "toolbar_pin": "force_pinned",
+		},
+	}
+	if d := cmp.Diff(want, got["ExtensionSettings"]); d != "" {
+		t.Error(d)
+	}
+	if got["DownloadDirectory"] != awkward || got["DeveloperToolsAvailability"] != 0.0 || got["RemoteDebuggingAllowed"] != false {
+		t.Errorf("%v", got)
+	}
+	s.Test = true
+	got = decode(t, Policy(s))
+	if got["DeveloperToolsAvailability"] != 1.0 || got["RemoteDebuggingAllowed"] != true {
+		t.Errorf("of a test: %v", got)
+	}
+}
+
+func TestPacked(t *testing.T) {
+	var x struct {
+		App struct {
+			ID    string `xml:"appid,attr"`
+			Check struct {
+				Codebase string `xml:"codebase,attr"`
+				Version  string `xml:"version,attr"`
+			} `xml:"updatecheck"`
+		} `xml:"app"`
+	}
+	if err := xml.Unmarshal(UpdateXML("id", `/it's "a"/<&>/e.crx`, "1.2.3.4"), &x); err != nil {
+		t.Fatal(err)
+	}
+	u, err := url.Parse(x.App.Check.Codebase)
+	if err != nil || u.Path != `/it's "a"/<&>/e.crx` || u.Scheme != "file" || x.App.ID != "id" || x.App.Check.Version != "1.2.3.4" {
+		t.Errorf("%+v, %v", x, err)
+	}
+	want := map[string]any{"external_crx": awkward, "external_version": "1.2.3.4"}
+	if d := cmp.Diff(want, decode(t, External(awkward, "1.2.3.4"))); d != "" {
 		t.Error(d)
 	}
 }

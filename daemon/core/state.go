@@ -105,6 +105,7 @@ type Identity struct {
 	CreatedUs    uint64 `json:"created_us,omitempty"` // when the unit was started, by CLOCK_MONOTONIC
 	Browser      string `json:"browser,omitempty"`    // what the browser calls itself
 	Extension    string `json:"extension,omitempty"`  // the build of it that was loaded
+	Packaging    string `json:"packaging,omitempty"`  // how it was put into the browser: policy, external or load
 }
 
 // Launch is one run of the slot's browser.

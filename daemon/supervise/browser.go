@@ -1,7 +1,6 @@
 package supervise
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -9,57 +8,18 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
-	"time"
 
+	"sessiondock.dev/sessiondock/daemon/chromium"
 	"sessiondock.dev/sessiondock/daemon/core"
 	"sessiondock.dev/sessiondock/daemon/peer"
 )
 
-// browserNames are looked for in PATH, in this order.
-var browserNames = []string{"chromium", "chromium-browser", "google-chrome-for-testing", "google-chrome", "google-chrome-stable"}
-
-const installHint = "install Chromium, on Debian and Ubuntu with: apt-get install chromium"
-
-// FindBrowser returns the browser at path, or the first one in PATH if path is
-// empty. A snap's or a flatpak's is refused: they have no Native Messaging.
-func FindBrowser(path string) (string, error) {
-	names := browserNames
-	if path != "" {
-		names = []string{path}
-	}
-	var confined string
-	for _, name := range names {
-		p, err := exec.LookPath(name)
-		if err != nil {
-			continue
-		}
-		if p, err = filepath.Abs(p); err != nil {
-			return "", err
-		}
-		if real, err := filepath.EvalSymlinks(p); err == nil && (strings.HasSuffix(real, "/snap") ||
-			strings.Contains(p, "/snap/") || strings.Contains(real, "/flatpak/")) {
-			confined = p
-			continue
-		}
-		return p, nil
-	}
-	switch {
-	case confined != "":
-		return "", core.Refuse(core.CodeUnavailable, confined+" is a snap or flatpak browser, which cannot start a native host",
-			installHint+" from the distribution's own packages")
-	case path != "":
-		return "", core.Refuse(core.CodeUnavailable, "there is no browser at "+path, installHint)
-	}
-	return "", core.Refuse(core.CodeUnavailable, "no Chromium was found in PATH", installHint)
-}
-
 // places are the directories and files of one slot.
 type places struct {
 	slot, profile, downloads string // under DataDir
+	etc                      string // what the browser sees as its /etc/chromium
 	lock, machine            string
 	run                      string // under RunDir
 	logs                     string // under StateDir
@@ -73,7 +33,7 @@ const maxTempDir = peer.MaxSocketPath - len("/org.chromium.Chromium.XXXXXX/Singl
 func (d Dirs) places(slot core.SlotName) places {
 	s := filepath.Join(d.DataDir, "slots", string(slot))
 	p := places{
-		slot: s, profile: filepath.Join(s, "profile"), downloads: filepath.Join(s, "downloads"),
+		slot: s, profile: filepath.Join(s, "profile"), downloads: filepath.Join(s, "downloads"), etc: filepath.Join(s, "etc"),
 		lock: filepath.Join(s, "lock"), machine: filepath.Join(s, "machine.json"),
 		run:   filepath.Join(d.RunDir, "slots", string(slot)),
 		logs:  filepath.Join(d.StateDir, "slots", string(slot)),
@@ -108,26 +68,28 @@ func (p places) make() error {
 
 // flags are the browser's arguments. None of them is a debugging switch unless
 // the launch was asked for as a test's.
-func flags(p places, extensionDir string, s Spec) ([]string, *core.Error) {
+func flags(p places, ext packaged, v chromium.Version, s Spec) ([]string, *core.Error) {
 	f := []string{
 		"--user-data-dir=" + p.profile,
 		"--disk-cache-dir=" + p.cache,
-		"--load-extension=" + extensionDir,
 		// Frozen pages in the back-forward cache would outlive their documents'
 		// settlement; branded builds want the second to load an extension at all.
 		"--disable-features=BackForwardCache,DisableLoadExtensionCommandLineSwitch",
 		"--silent-debugger-extension-api", // the panel says who acts; the bar would only move the page
 		"--no-first-run",
 		"--no-default-browser-check",
-		"--disable-background-networking",
 		"--disable-component-update",
 		"--disable-sync",
 		"--disable-quic",
 		"--password-store=basic", // constant for the life of a profile, or its cookies are lost
 	}
+	f = append(f, ext.flags...)
 	switch s.Display {
 	case "headless", "":
 		f = append(f, "--headless", "--window-size=1280,800")
+		if ua := v.UserAgent(); ua != "" {
+			f = append(f, "--user-agent="+ua)
+		}
 	case "window":
 		if os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
 			return nil, core.Refuse(core.CodeUnavailable, "there is no display to open a window on",
@@ -187,40 +149,6 @@ next:
 		"SESSIONDOCK_HOST_SOCKET="+hostSocket,
 		"TMPDIR="+p.temp,
 	)
-}
-
-// builds remembers what browsers call themselves, because asking costs some
-// 200 ms. A changed file is asked again.
-type builds struct {
-	mu   sync.Mutex
-	last string // path, size and time of the file that was asked
-	text string
-}
-
-// versionWithin bounds the question.
-const versionWithin = 5 * time.Second
-
-// of returns what the browser at path calls itself, or "" if it does not say.
-func (b *builds) of(ctx context.Context, path string) string {
-	st, err := os.Stat(path)
-	if err != nil {
-		return ""
-	}
-	key := fmt.Sprint(path, st.Size(), st.ModTime().UnixNano())
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.last == key {
-		return b.text
-	}
-	ctx, cancel := context.WithTimeout(ctx, versionWithin)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, path, "--version").Output()
-	if err != nil {
-		return ""
-	}
-	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
-	b.last, b.text = key, strings.TrimSpace(line[:min(len(line), 200)])
-	return b.text
 }
 
 // removeIfThere removes a file that need not exist.

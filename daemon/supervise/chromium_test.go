@@ -15,14 +15,15 @@ import (
 	"testing"
 	"time"
 
+	"sessiondock.dev/sessiondock/daemon/chromium"
 	"sessiondock.dev/sessiondock/daemon/core"
 )
 
-// chromium sets a slot up with the real browser, an extension that connects to
+// withChromium sets a slot up with the real browser, an extension that connects to
 // its native host, and a host that writes down what it was given.
-func chromium(t testing.TB) *fixture {
+func withChromium(t testing.TB) *fixture {
 	t.Helper()
-	browser, err := FindBrowser("")
+	browser, err := chromium.Find("")
 	if err != nil {
 		t.Skipf("NOT RUN: %v", err)
 	}
@@ -55,7 +56,7 @@ func chromium(t testing.TB) *fixture {
 }
 
 func TestChromiumStartAdoptCleanStop(t *testing.T) {
-	f := chromium(t)
+	f := withChromium(t)
 	s := f.spec()
 	begin := time.Now()
 	l := f.start(s)
@@ -159,7 +160,7 @@ func (c *pipeClient) ask(id int, method string) string {
 }
 
 func TestChromiumPipeAndCrash(t *testing.T) {
-	f := chromium(t)
+	f := withChromium(t)
 	s := f.spec()
 	s.Debug = "pipe"
 	l := f.start(s)
@@ -258,7 +259,7 @@ func TestChromiumThatCannotStart(t *testing.T) {
 func BenchmarkLaunch(b *testing.B) {
 	bench := func(run func(f *fixture) (end func())) func(b *testing.B) {
 		return func(b *testing.B) {
-			f := chromium(b)
+			f := withChromium(b)
 			once := func() {
 				os.Remove(f.dir + "/pid")
 				b.StartTimer()

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sessiondock.dev/sessiondock/daemon/chromium"
 	"sessiondock.dev/sessiondock/daemon/core"
 	"sessiondock.dev/sessiondock/daemon/peer"
 )
@@ -41,14 +42,22 @@ type Config struct {
 	ExtensionBuild string // names the directory of the extension
 	WriteExtension func(dir string) error
 	Bus            string // the D-Bus address of the user manager's bus; "" is none
+	// Package returns the signed extension, which the browser packs if it is not there;
+	// nil: there is none, and browsers load the unpacked one.
+	Package   func(ctx context.Context, browser string) (Package, error)
+	Packaging Packaging // "": the strongest way that works here
 }
 
 // Direct is the supervisor without a service manager.
 type Direct struct {
-	cfg    Config
-	builds builds
+	cfg      Config
+	versions chromium.Versions
 
-	mu      sync.Mutex
+	mu    sync.Mutex
+	tried struct { // which packaging works, with which browser
+		way Packaging
+		of  chromium.Version
+	}
 	keepers map[core.LaunchID]peer.Proc // of launches not known to have ended
 }
 
@@ -56,7 +65,7 @@ var _ Supervisor = (*Direct)(nil)
 
 // New returns a Direct. Nothing is looked at before the first use.
 func New(c Config) *Direct {
-	return &Direct{cfg: c, keepers: map[core.LaunchID]peer.Proc{}}
+	return &Direct{cfg: c, versions: chromium.Versions{File: filepath.Join(c.Dirs.CacheDir, "browser.json")}, keepers: map[core.LaunchID]peer.Proc{}}
 }
 
 // Name is "direct".
@@ -129,13 +138,11 @@ func (d *Direct) start(ctx context.Context, s Spec, run runKeeper) (core.Identit
 	if err != nil {
 		return core.Identity{}, notStarted(err)
 	}
-	build := make(chan string, 1)
-	go func() { build <- d.builds.of(ctx, spec.Argv[0]) }()
 	id, err := d.startKeeper(ctx, s, spec, run)
 	if err != nil {
 		return core.Identity{}, err
 	}
-	id.Browser, id.Extension = <-build, d.cfg.ExtensionBuild
+	id.Browser, id.Extension, id.Packaging = spec.version.Text, d.cfg.ExtensionBuild, string(spec.packaging)
 	return id, nil
 }
 
@@ -148,7 +155,7 @@ func notStarted(err error) error {
 // again for itself: between the two nobody else would, because one daemon at a time
 // has the database, and it has one launch of a slot at a time.
 func (d *Direct) prepare(s Spec) (keeperSpec, error) {
-	browser, err := FindBrowser(d.cfg.Browser)
+	browser, err := chromium.Find(d.cfg.Browser)
 	if err != nil {
 		return keeperSpec{}, err
 	}
@@ -190,7 +197,13 @@ func (d *Direct) prepareLocked(browser string, p places, s Spec) (keeperSpec, er
 	if err := removeIfThere(recordPath(p.run, s.Launch)); err != nil {
 		return keeperSpec{}, err
 	}
-	ext, err := prepareExtension(filepath.Join(d.cfg.Dirs.DataDir, "extension"), d.cfg.ExtensionBuild, d.cfg.WriteExtension)
+	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
+	defer cancel()
+	version := d.versions.Of(ctx, browser)
+	if version.TooOld() {
+		return keeperSpec{}, core.Refuse(core.CodeUnavailable, fmt.Sprintf("%s is too old: the extension needs %d", version.Text, chromium.MinMajor), "update the browser")
+	}
+	ext, err := d.pack(ctx, browser, version, p, s)
 	if err != nil {
 		return keeperSpec{}, err
 	}
@@ -200,7 +213,7 @@ func (d *Direct) prepareLocked(browser string, p places, s Spec) (keeperSpec, er
 	if err := prepareHost(p.profile, d.cfg.HostBinary, d.cfg.ExtensionID); err != nil {
 		return keeperSpec{}, err
 	}
-	argv, e := flags(p, ext, s)
+	argv, e := flags(p, ext, version, s)
 	if e != nil {
 		return keeperSpec{}, e
 	}
@@ -209,7 +222,7 @@ func (d *Direct) prepareLocked(browser string, p places, s Spec) (keeperSpec, er
 		Lock: p.lock, Profile: p.profile, RunDir: p.run, LogDir: p.logs, WorkDir: p.downloads, Hostnames: names,
 		Argv: append([]string{browser}, argv...),
 		Env:  environment(os.Environ(), p, d.cfg.HostSocket, s),
-		Pipe: s.Debug == "pipe",
+		Pipe: s.Debug == "pipe", Over: ext.over, version: version, packaging: ext.way,
 	}, nil
 }
 
@@ -231,11 +244,7 @@ func (d *Direct) startKeeper(ctx context.Context, s Spec, spec keeperSpec, run r
 		return core.Identity{}, notStarted(err)
 	}
 	defer log.Close()
-	binary := d.cfg.KeeperBinary
-	if binary == "" {
-		binary = "/proc/self/exe" // also after an update has replaced the file
-	}
-	id, err := run(ctx, s, keeperFiles{text, to, log}, []string{binary, "keeper", string(s.Slot)})
+	id, err := run(ctx, s, keeperFiles{text, to, log}, []string{d.cfg.keeperBinary(), "keeper", string(s.Slot)})
 	to.Close()
 	if err != nil {
 		return core.Identity{}, err

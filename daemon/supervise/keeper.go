@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sessiondock.dev/sessiondock/daemon/chromium"
 	"sessiondock.dev/sessiondock/daemon/core"
 	"sessiondock.dev/sessiondock/daemon/peer"
 )
@@ -59,6 +60,10 @@ type keeperSpec struct {
 	Argv       []string      `json:"argv"`
 	Env        []string      `json:"env"`
 	Pipe       bool          `json:"pipe"`
+	Over       *overlay      `json:"over,omitempty"` // nil: the browser sees what everybody sees
+
+	version   chromium.Version // for the daemon's record
+	packaging Packaging
 }
 
 // report is the keeper's one word to the daemon that started it.
@@ -233,10 +238,15 @@ func (k *keeper) launch(log *os.File) (pid int, stopRelay func(), err error) {
 		go ours.serve(l)
 		stopRelay = func() { l.Close() }
 	}
-	pid, err = syscall.ForkExec(k.spec.Argv[0], k.spec.Argv, &syscall.ProcAttr{
-		Dir: k.spec.WorkDir, Env: k.spec.Env, Files: files,
-		// A group of its own, so that killing it does not reach the keeper.
-		Sys: &syscall.SysProcAttr{PidFD: &k.pidfd, Setpgid: true},
+	argv := k.spec.Argv
+	// A group of its own, so that killing it does not reach the keeper.
+	sys := &syscall.SysProcAttr{PidFD: &k.pidfd, Setpgid: true}
+	if k.spec.Over != nil {
+		argv = k.spec.Over.wrap("/proc/self/exe", argv)
+		k.spec.Over.namespaces(sys)
+	}
+	pid, err = syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{
+		Dir: k.spec.WorkDir, Env: k.spec.Env, Files: files, Sys: sys,
 	})
 	if err == nil && k.pidfd < 0 {
 		// It cannot be waited for by anyone but us, so its PID is still its own.

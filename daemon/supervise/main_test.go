@@ -22,12 +22,15 @@ import (
 	"sessiondock.dev/sessiondock/daemon/peer"
 )
 
-// TestMain makes this program a keeper when it is started as one. Browsers are
+// TestMain makes this program a keeper, or enter, when it is started as one. Browsers are
 // not started as root, so root runs the tests as a uid that nobody uses; that it
 // has no name in the password file is part of the test.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "keeper" {
 		os.Exit(KeeperMain(os.Args[2:]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == "enter" {
+		os.Exit(EnterMain(os.Args[2:]))
 	}
 	if len(os.Args) > 1 && os.Args[1] == "hide" {
 		unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)

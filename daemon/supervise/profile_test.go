@@ -10,14 +10,17 @@ import (
 	"strings"
 	"testing"
 
+	"sessiondock.dev/sessiondock/daemon/chromium"
 	"sessiondock.dev/sessiondock/daemon/core"
 	"sessiondock.dev/sessiondock/daemon/peer"
 )
 
 func TestFlags(t *testing.T) {
 	p := Dirs{"/d", "/r", "/s", "/c"}.places("shop")
+	load := packaged{way: ByLoad, flags: []string{"--load-extension=/e", "--disable-background-networking"}}
+	version := chromium.ParseVersion("Chromium 156.1.2.3")
 	t.Setenv("DISPLAY", ":9")
-	all, err := flags(p, "/e", Spec{Display: "window", StartURLs: []string{"https://a.test/?q=--x"}})
+	all, err := flags(p, load, version, Spec{Display: "window", StartURLs: []string{"https://a.test/?q=--x"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +30,7 @@ func TestFlags(t *testing.T) {
 			t.Errorf("%s is missing", want)
 		}
 	}
-	if slices.Contains(all, "--headless") || all[len(all)-1] != "https://a.test/?q=--x" {
+	if slices.Contains(all, "--headless") || strings.Contains(strings.Join(all, " "), "--user-agent") || all[len(all)-1] != "https://a.test/?q=--x" {
 		t.Errorf("got %v", all)
 	}
 	for _, f := range all {
@@ -35,11 +38,16 @@ func TestFlags(t *testing.T) {
 			t.Errorf("%s must never be given", f)
 		}
 	}
-	if all, _ := flags(p, "/e", Spec{Display: "headless"}); !slices.Contains(all, "--headless") || all[len(all)-1] != "about:blank" {
+	if all, _ := flags(p, load, version, Spec{Display: "headless"}); !slices.Contains(all, "--headless") || all[len(all)-1] != "about:blank" {
 		t.Errorf("headless and new: %v", all)
 	}
+	if all, _ := flags(p, load, version, Spec{}); !slices.ContainsFunc(all, func(f string) bool {
+		return strings.HasPrefix(f, "--user-agent=") && strings.Contains(f, "Chrome/156.0.0.0") && !strings.Contains(f, "Headless")
+	}) {
+		t.Errorf("without a window the browser says so: %v", all)
+	}
 	for debug, want := range map[string]string{"pipe": "--remote-debugging-pipe", "port": "--remote-debugging-port=0"} {
-		if all, _ := flags(p, "/e", Spec{Debug: debug}); !slices.Contains(all, want) {
+		if all, _ := flags(p, load, version, Spec{Debug: debug}); !slices.Contains(all, want) {
 			t.Errorf("%s: %v", debug, all)
 		}
 	}
@@ -47,13 +55,13 @@ func TestFlags(t *testing.T) {
 		{StartURLs: []string{"--no-sandbox"}}, {StartURLs: []string{"file:///etc/passwd"}}, {StartURLs: []string{"chrome://settings"}},
 		{StartURLs: []string{""}}, {Display: "private"}, {Debug: "socket"},
 	} {
-		if _, err := flags(p, "/e", bad); err == nil || err.Code != core.CodeInvalid {
+		if _, err := flags(p, load, version, bad); err == nil || err.Code != core.CodeInvalid {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
 	t.Setenv("DISPLAY", "")
 	t.Setenv("WAYLAND_DISPLAY", "")
-	if _, err := flags(p, "/e", Spec{Display: "window"}); err == nil || err.Code != core.CodeUnavailable {
+	if _, err := flags(p, load, version, Spec{Display: "window"}); err == nil || err.Code != core.CodeUnavailable {
 		t.Errorf("a window without a display: %v", err)
 	}
 }
@@ -202,16 +210,6 @@ func TestPrepareExtension(t *testing.T) {
 	if entries, _ := os.ReadDir(root); len(entries) != 1 {
 		t.Errorf("left in the directory: %v", entries)
 	}
-}
-
-func TestFindBrowser(t *testing.T) {
-	_, err := FindBrowser("/nowhere/chromium")
-	if e := mustCode(t, err, core.CodeUnavailable); !strings.Contains(e.Hint, "apt-get install chromium") {
-		t.Errorf("hint %q", e.Hint)
-	}
-	t.Setenv("PATH", t.TempDir())
-	_, err = FindBrowser("")
-	mustCode(t, err, core.CodeUnavailable)
 }
 
 func TestMentions(t *testing.T) {
