@@ -189,10 +189,16 @@ func (p *page) local(s *core.Status) {
 		if l.Link != "" {
 			text += ", link " + l.Link
 		}
+		if l.Packaging != "" {
+			text += ", extension by " + l.Packaging
+		}
 		if l.Debug != "" {
 			text += ", with debugging by " + l.Debug
 		}
 		p.line(text)
+		if l.Unprotected != "" {
+			p.item("not protected: %s", l.Unprotected)
+		}
 	}
 }
 

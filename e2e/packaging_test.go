@@ -198,6 +198,11 @@ func TestPackaging(t *testing.T) {
 			p := openParlour(t, "pipe", "--packaging="+c.way)
 			h, err := p.d.Control.Health(p.ctx)
 			must(t, err)
+			st, err := p.d.Control.Status(p.ctx, parlourSlot)
+			must(t, err)
+			if l := st.Local.Launch; l.Packaging != c.way || (l.Unprotected == "") != (c.way == "policy") {
+				t.Errorf("the status says %q, unprotected %q", l.Packaging, l.Unprotected)
+			}
 			p.popup()
 			seen, upload := p.files()
 			if seen != c.files || (upload == "attached") != c.files {

@@ -224,6 +224,8 @@ type LaunchNow struct {
 	State        string   `json:"state"`       // starting, running, ended, unknown
 	Link         string   `json:"link"`        // up, down: is the extension connected and attested
 	Debug        string   `json:"debug,omitempty"`
+	Packaging    string   `json:"packaging,omitempty"`   // how the extension was put into it: policy, external, load
+	Unprotected  string   `json:"unprotected,omitempty"` // what that packaging leaves open; empty: nothing that another would close
 }
 
 // RemoteNow answers: what is known about the result on the website?

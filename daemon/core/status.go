@@ -48,6 +48,7 @@ func StatusOf(s *State, now Now, name SlotName) *Status {
 		st.Local.Launch = &LaunchNow{
 			Launch: l.ID, Generation: l.Generation, Unit: l.Unit, InvocationID: l.InvocationID,
 			Containment: l.Containment, State: l.State, Link: link, Debug: l.Debug,
+			Packaging: l.Packaging, Unprotected: Unprotected(l.Packaging),
 		}
 		if l.State == "unknown" || slot.Fence.State == "unacknowledged" {
 			st.Local.State = "unknown"
@@ -229,4 +230,16 @@ func has(n int) string {
 		return "has"
 	}
 	return "have"
+}
+
+// Unprotected says what a packaging of the extension leaves open that a stronger one
+// would close.
+func Unprotected(packaging string) string {
+	switch packaging {
+	case "external":
+		return "a person can switch the extension off, and then the slot cannot be used; the browser's settings and this user's files are open to whoever sits at it"
+	case "load":
+		return "a person can switch the extension off until the next start, and it may read this user's files"
+	}
+	return ""
 }

@@ -364,6 +364,10 @@ export interface LaunchNow {
   /** up, down: is the extension connected and attested */
   link: string;
   debug?: string;
+  /** how the extension was put into it: policy, external, load */
+  packaging?: string;
+  /** what that packaging leaves open; empty: nothing that another would close */
+  unprotected?: string;
 }
 
 /** RemoteNow answers: what is known about the result on the website? */

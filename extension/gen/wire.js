@@ -175,6 +175,8 @@ const STRUCTS = Object.freeze({
     state: { kind: 'string' },
     link: { kind: 'string' },
     debug: { kind: 'string', optional: true },
+    packaging: { kind: 'string', optional: true },
+    unprotected: { kind: 'string', optional: true },
   },
   RemoteNow: {
     state: { kind: 'string' },
