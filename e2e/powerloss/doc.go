@@ -8,8 +8,9 @@
 //
 //   - Every change whose acknowledgement had left before that moment is there, and with it
 //     every epoch and ceiling: else it is lost.
-//   - What is there is one of the states that the program committed, whole; PRAGMA
-//     integrity_check finds nothing; the next change can be committed: else it is corrupt.
+//   - What is there is one of the states that the program committed, whole; snapshot and
+//     journal lead to it as well; the next change can be committed; PRAGMA integrity_check
+//     finds nothing: else it is corrupt.
 //
 // The same is done with a writer that was built to ask for synchronous=NORMAL. Of that one
 // acknowledged changes must be lost, or this test could not see a loss.

@@ -63,7 +63,7 @@ func try(program string, z size) (t tally, err error) {
 		return t, err
 	}
 	t.calls = len(calls)
-	c, err := newCourt(write(z.seed, z.chapters))
+	c, err := newCourt(z)
 	if err != nil {
 		return t, err
 	}
@@ -193,7 +193,7 @@ type sentence struct {
 	found        found
 }
 
-func newCourt(b book) (*court, error) {
+func newCourt(z size) (*court, error) {
 	parent := "/dev/shm" // memory: nothing here has to survive
 	if _, err := os.Stat(parent); err != nil {
 		parent = ""
@@ -201,6 +201,11 @@ func newCourt(b book) (*court, error) {
 	dir, err := os.MkdirTemp(parent, "powerloss-")
 	if err != nil {
 		return nil, err
+	}
+	whole := filepath.Join(dir, "whole")
+	b, err := write(whole, z.seed, z.chapters)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	c := &court{book: b, dir: dir, jobs: make(chan job, 2*runtime.NumCPU()), seen: map[uint64]*sentence{}}
 	for i := range runtime.NumCPU() {

@@ -17,12 +17,14 @@ const (
 	Nothing Before = ""
 	Reopen  Before = "reopen" // as the daemon does after a COMMIT that failed
 	Restart Before = "restart"
+	Trim    Before = "trim" // the journal's older half goes into the snapshot
 )
 
 // Chapter is one commit, and what comes before it.
 type Chapter struct {
-	Before Before
-	Delta  *core.Delta
+	Before  Before
+	Written *core.Delta // in the same transaction, before the commit; nil: nothing
+	Delta   *core.Delta
 }
 
 // Story is where it stands. State is what the store holds once the last chapter told is
@@ -54,7 +56,7 @@ func New(seed uint64) *Story {
 func (s *Story) Tell() Chapter {
 	c := Chapter{Before: before(s.chapter), Delta: &core.Delta{}}
 	s.chapter++
-	if c.Before != Nothing {
+	if c.Before == Reopen || c.Before == Restart {
 		s.next = nil // nobody hears what was said by a daemon that is gone
 		s.step(c.Delta, core.Restarted{})
 		for _, name := range slots {
@@ -64,23 +66,33 @@ func (s *Story) Tell() Chapter {
 		}
 		return c
 	}
-	// The engine commits in one transaction what has come in meanwhile.
+	// The engine commits in one transaction what has come in meanwhile, and may write some
+	// of it before.
 	most := 3
 	if s.chapter > quiet {
-		most = 20
+		most = 40
 	}
-	for steps := 1 + s.rng.IntN(most); steps > 0 || c.Delta.Empty(); steps-- {
+	if s.rng.IntN(3) == 0 {
+		c.Written = &core.Delta{}
+		s.steps(c.Written, most)
+	}
+	s.steps(c.Delta, most)
+	return c
+}
+
+// steps takes some steps, until they have changed something.
+func (s *Story) steps(to *core.Delta, most int) {
+	for n := 1 + s.rng.IntN(most); n > 0 || to.Empty(); n-- {
 		s.now.BootMs += int64(s.rng.IntN(400))
 		s.now.WallMs += int64(s.rng.IntN(400))
 		if len(s.next) > 0 {
 			in := s.next[0]
 			s.next = s.next[1:]
-			s.step(c.Delta, in)
+			s.step(to, in)
 			continue
 		}
-		s.step(c.Delta, s.choose())
+		s.step(to, s.choose())
 	}
-	return c
 }
 
 // In the first chapters, up to quiet, the log is merged at closes and reopenings. After
@@ -89,12 +101,14 @@ func (s *Story) Tell() Chapter {
 // chapters it takes to see all that.
 const (
 	quiet = 90
-	Long  = 240
+	Long  = 300
 )
 
 // before places the store's own events.
 func before(chapter int) Before {
 	switch {
+	case chapter > 0 && chapter%40 == 0:
+		return Trim
 	case chapter == 0 || chapter > quiet || chapter%15 != 0:
 		return Nothing
 	case chapter%45 == 30:

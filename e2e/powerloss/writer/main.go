@@ -5,6 +5,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -22,7 +23,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) != 3 {
-		return fmt.Errorf("usage: writer DATABASE SEED CHAPTERS")
+		return errors.New("usage: writer DATABASE SEED CHAPTERS")
 	}
 	seed, err := strconv.ParseUint(args[1], 10, 64)
 	if err != nil {
@@ -32,33 +33,12 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	db, err := store.Open(args[0])
-	if err != nil {
-		return err
-	}
-	tale := story.New(seed)
-	for n := 1; n <= chapters; n++ {
-		c := tale.Tell()
-		switch c.Before {
-		case story.Reopen:
-			if err := db.Reopen(); err != nil {
-				return err
-			}
-		case story.Restart:
-			if err := db.Close(); err != nil {
-				return err
-			}
-			if db, err = store.Open(args[0]); err != nil {
-				return err
-			}
-		}
-		if err := db.Commit(c.Delta); err != nil {
-			return fmt.Errorf("chapter %d: %w", n, err)
+	return story.Run(args[0], seed, chapters, func(n int, _ story.Chapter, committed bool, _ *store.Store) error {
+		if !committed {
+			return nil
 		}
 		// One call of the kernel: the trace shows where in it the acknowledgement left.
-		if _, err := fmt.Fprintln(os.Stdout, n); err != nil {
-			return err
-		}
-	}
-	return db.Close()
+		_, err := fmt.Fprintln(os.Stdout, n)
+		return err
+	})
 }
