@@ -18,6 +18,7 @@ func (d *door) agentRoutes(mux *http.ServeMux) {
 	route(mux, "GET /v1/healthz", func(*http.Request) (any, *core.Error) { return d.Health, nil })
 	route(mux, "POST /v1/leases", d.acquire)
 	route(mux, "GET /v1/leases/{lease}", d.lease)
+	mux.HandleFunc("GET /v1/leases/{lease}/events", d.leaseEvents)
 	route(mux, "POST /v1/leases/{lease}/renew", d.renew)
 	route(mux, "POST /v1/leases/{lease}/release", d.release)
 	route(mux, "POST /v1/leases/{lease}/resume", d.resume)
@@ -129,15 +130,11 @@ func (d *door) by(surface string) string {
 func leaseID(r *http.Request) core.LeaseID { return core.LeaseID(r.PathValue("lease")) }
 
 func (d *door) lease(r *http.Request) (any, *core.Error) {
-	if d.person && bearer(r) == "" {
-		var l *core.Lease
-		d.Engine.View(func(s *core.State, _ core.Now) { l = s.Leases[leaseID(r)] })
-		if l == nil {
-			return nil, core.Refuse(core.CodeNotFound, "there is no such lease", "sessiondock lease list")
-		}
-		return d.reply(l, ""), nil
+	l, err := d.seeLease(r)
+	if err != nil {
+		return nil, err
 	}
-	return d.leaseVerb(r, core.Claim{Lease: leaseID(r), Cap: bearer(r)})
+	return d.reply(l, ""), nil
 }
 
 func (d *door) leaseVerb(r *http.Request, in core.Input) (any, *core.Error) {

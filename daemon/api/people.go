@@ -2,11 +2,9 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"sessiondock.dev/sessiondock/daemon/core"
@@ -487,93 +485,4 @@ func (d *door) resolve(r *http.Request) (any, *core.Error) {
 		return nil, res.Refusal
 	}
 	return res.Action.Record, nil
-}
-
-// events gives the journal: a list, or with follow=1 a stream that resumes by
-// Last-Event-ID without gap or repeat.
-func (d *door) events(w http.ResponseWriter, r *http.Request) {
-	q := r.URL.Query()
-	after, err := number(q.Get("after"), 0, 1<<62)
-	if err != nil {
-		fail(w, err)
-		return
-	}
-	limit, err := number(q.Get("limit"), 1000, 1000)
-	if err != nil {
-		fail(w, err)
-		return
-	}
-	if q.Get("follow") != "1" {
-		rows, e := d.rows(after, int(limit))
-		if e != nil {
-			fail(w, e)
-			return
-		}
-		answer(w, rows)
-		return
-	}
-	if last := r.Header.Get("Last-Event-ID"); last != "" {
-		if after, err = number(last, 0, 1<<62); err != nil {
-			fail(w, err)
-			return
-		}
-	}
-	d.follow(w, r, after)
-}
-
-func number(text string, def, most int64) (int64, *core.Error) {
-	if text == "" {
-		return def, nil
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 0 || n > most {
-		return 0, core.Refuse(core.CodeInvalid, fmt.Sprintf("%q is not a number from 0 to %d", text, most), "")
-	}
-	return n, nil
-}
-
-func (d *door) rows(after int64, limit int) ([]wire.EventRow, *core.Error) {
-	page, err := d.Engine.Events(core.EventQuery{After: after, Limit: limit})
-	if err != nil {
-		return nil, core.Refuse(core.CodeUnavailable, "the journal cannot be read: "+err.Error(), "")
-	}
-	out := make([]wire.EventRow, len(page.Entries))
-	for i, e := range page.Entries {
-		out[i] = wire.EventRow{Seq: e.Seq, AtMs: e.AtMs, Kind: e.Kind, Slot: e.Slot, Epoch: e.Epoch, Principal: e.Principal, Reason: e.Reason}
-	}
-	return out, nil
-}
-
-func (d *door) follow(w http.ResponseWriter, r *http.Request, after int64) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-store")
-	out := http.NewResponseController(w)
-	for {
-		out.SetWriteDeadline(time.Now().Add(bodyWait)) // a reader that does not read is cut off
-		changed := d.Engine.Changed("")
-		rows, err := d.rows(after, 500)
-		if err != nil {
-			return
-		}
-		for _, row := range rows {
-			data, _ := json.Marshal(row)
-			if _, err := fmt.Fprintf(w, "id: %d\ndata: %s\n\n", row.Seq, data); err != nil {
-				return
-			}
-			after = row.Seq
-		}
-		if out.Flush() != nil {
-			return
-		}
-		if len(rows) > 0 {
-			continue
-		}
-		select {
-		case <-changed:
-		case <-time.After(15 * time.Second):
-			fmt.Fprint(w, ": still here\n\n")
-		case <-r.Context().Done():
-			return
-		}
-	}
 }

@@ -64,14 +64,20 @@ const largeResult = 4 << 20
 // door is one socket's way in.
 type door struct {
 	*Server
-	person bool
+	person    bool
+	followers chan struct{} // one for each stream of the journal
 }
 
 // Agents returns the handler of api.sock.
-func (s *Server) Agents() http.Handler { return (&door{Server: s}).handler() }
+func (s *Server) Agents() http.Handler { return s.door(false) }
 
 // People returns the handler of control.sock.
-func (s *Server) People() http.Handler { return (&door{s, true}).handler() }
+func (s *Server) People() http.Handler { return s.door(true) }
+
+func (s *Server) door(person bool) http.Handler {
+	d := &door{Server: s, person: person, followers: make(chan struct{}, maxFollowers)}
+	return d.handler()
+}
 
 // Serve serves one door until ctx ends.
 func (s *Server) Serve(ctx context.Context, l *net.UnixListener, h http.Handler) error {

@@ -210,16 +210,20 @@ func TestFollowReadsRows(t *testing.T) {
 		if r.URL.Query().Get("after") != "6" || r.URL.Query().Get("follow") != "1" {
 			t.Errorf("query %s", r.URL.RawQuery)
 		}
-		io.WriteString(w, ": hello\n\nid: 7\ndata: {\"seq\":7,\"kind\":\"takeover\"}\n\nid: 8\ndata: {\"seq\":8,\ndata: \"kind\":\"grant\"}\n\n")
+		io.WriteString(w, ": hello\n\nid: 7\ndata: {\"seq\":7,\"kind\":\"takeover\"}\n\nid: 8\ndata: {\"seq\":8,\ndata: \"kind\":\"grant\"}\n\nid: 12\n: still here\n\nid: 13\ndata: {\"seq\":13")
 	}))
 	var seen []string
-	err := c.Follow(t.Context(), 6, func(e wire.EventRow) error {
+	q := EventQuery{After: 6}
+	err := c.Follow(t.Context(), &q, func(e wire.EventRow) error {
 		seen = append(seen, fmt.Sprintf("%d %s", e.Seq, e.Kind))
 		return nil
 	})
 	wantCode(t, err, core.CodeUnavailable) // the stream ended, and that is said
 	if got := strings.Join(seen, ", "); got != "7 takeover, 8 grant" {
 		t.Errorf("rows %s", got)
+	}
+	if q.After != 12 { // an event that was cut short has not come
+		t.Errorf("it would go on after %d", q.After)
 	}
 }
 
@@ -230,7 +234,7 @@ func TestFollowEndsWithItsContext(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := c.Follow(ctx, 0, func(wire.EventRow) error { cancel(); return nil }); err != nil {
+	if err := c.Follow(ctx, &EventQuery{}, func(wire.EventRow) error { cancel(); return nil }); err != nil {
 		t.Error(err)
 	}
 }

@@ -23,6 +23,9 @@ type EventPage struct {
 	Last      int64 // the journal's last entry
 }
 
+// NotKept is the kind of a row that stands where entries have been trimmed.
+const NotKept = "not kept"
+
 // Kept is what the journal holds now.
 type Kept struct {
 	First, Last int64 // sequence numbers; 0 if there is no entry

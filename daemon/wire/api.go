@@ -169,13 +169,16 @@ type SlotInfo struct {
 	Status  core.Status   `json:"status"`
 }
 
-// EventRow is one row of the journal as GET /v1/events gives it.
+// EventRow is one entry of the journal. A row of kind "not kept" is none: it stands where
+// entries have been trimmed, and carries the number of the last of them.
 type EventRow struct {
 	Seq       int64         `json:"seq"`
 	AtMs      int64         `json:"at"`
 	Kind      string        `json:"kind"`
 	Slot      core.SlotName `json:"slot,omitempty"`
 	Epoch     core.Epoch    `json:"epoch,omitempty"`
+	Lease     core.LeaseID  `json:"lease,omitempty"`
+	Action    core.ActionID `json:"action,omitempty"`
 	Principal string        `json:"principal"`
 	Reason    string        `json:"reason,omitempty"`
 }

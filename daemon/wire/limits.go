@@ -28,6 +28,8 @@ const (
 	MaxBody = 16 << 20
 	// MaxEvidence is how many requests one action's report names; more are counted.
 	MaxEvidence = core.MaxSeenRequests
+	// MaxEvents is how many entries of the journal one answer holds.
+	MaxEvents = 1000
 	// MaxURL is how much of a URL is kept in reports and records.
 	MaxURL = 2048
 	// MaxQueuedActions is how many actions of one lease may wait their turn.

@@ -15,6 +15,7 @@ var Routes = []Route{
 	{"GET", "/v1/healthz", "api", "", "", "", "is the daemon there, and which build"},
 	{"POST", "/v1/leases", "api", "delegation", "AcquireRequest", "LeaseReply", "acquire a lease; on control.sock without a delegation, which a person gives in the same step"},
 	{"GET", "/v1/leases/{lease}", "api", "capability", "", "LeaseReply", "look at a lease; the first look claims a grant"},
+	{"GET", "/v1/leases/{lease}/events", "api", "capability", "", "EventRow...", "what the journal says of this lease, as server-sent events, resumable by Last-Event-ID; ?follow=0: as a list, ?after=SEQ&limit=N"},
 	{"POST", "/v1/leases/{lease}/renew", "api", "capability", "RenewRequest", "LeaseReply", "more time, within the maximum lifetime"},
 	{"POST", "/v1/leases/{lease}/release", "api", "capability", "", "LeaseReply", "give the slot back"},
 	{"POST", "/v1/leases/{lease}/resume", "api", "capability", "ResumeRequest", "LeaseReply", "take a suspended lease up again, at a new epoch"},
@@ -53,5 +54,5 @@ var Routes = []Route{
 	{"GET", "/v1/actions/{action}", "control", "", "", "Record", "one action"},
 	{"POST", "/v1/actions/{action}/resolve", "control", "", "ResolveRequest", "Record", "a person's verdict on a result that is not known"},
 	{"GET", "/v1/quarantine", "control", "", "", "Status...", "the slots that wait for a person"},
-	{"GET", "/v1/events", "control", "", "", "EventRow...", "the journal: ?after=SEQ&limit=N, or ?follow=1 as server-sent events, resumable by Last-Event-ID"},
+	{"GET", "/v1/events", "control", "", "", "EventRow...", "the journal: ?after=SEQ&limit=N, ?newest=N, ?slot=SLOT; with ?follow=1 as server-sent events, resumable by Last-Event-ID"},
 }

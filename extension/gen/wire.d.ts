@@ -23,6 +23,8 @@ export declare const LIMITS: {
   readonly MaxBody: 16777216;
   /** MaxEvidence is how many requests one action's report names; more are counted. */
   readonly MaxEvidence: 64;
+  /** MaxEvents is how many entries of the journal one answer holds. */
+  readonly MaxEvents: 1000;
   /** MaxURL is how much of a URL is kept in reports and records. */
   readonly MaxURL: 2048;
   /** MaxQueuedActions is how many actions of one lease may wait their turn. */

@@ -11,6 +11,7 @@ export const LIMITS = Object.freeze({
   MaxFrame: 100663296,
   MaxBody: 16777216,
   MaxEvidence: 64,
+  MaxEvents: 1000,
   MaxURL: 2048,
   MaxQueuedActions: 64,
   GrantTTL: 15000,
