@@ -196,26 +196,38 @@ func (t *tx) resolve(in Resolve) *Error {
 	if err := t.seeSlot(a.Slot).at(in.IfEpoch); err != nil {
 		return err
 	}
-	if !a.Over && !a.Closed {
-		return Refuse(CodeConflict, "the action's lease still has control", "it may settle by itself; take the slot over first").With("action", a.Action)
-	}
-	if a.Closed {
-		return Refuse(CodeConflict, "the action is settled", "nothing is left to resolve; look at it: sessiondock actions --action "+string(a.Action)).With("action", a.Action)
-	}
-	if a.Local == Running {
-		return Refuse(CodeConflict, "the action is still at work in the browser: what it does on the website is yet to come",
-			"wait until it has come to rest, or stop its page or the browser: sessiondock takeover "+string(a.Slot)+" --from-person --stop-page").With("action", a.Action)
-	}
-	if a.Class == Read {
-		return Refuse(CodeConflict, "the action only looked at the page: there is nothing to resolve", "")
+	if err := t.resolvable(a); err != nil {
+		return err
 	}
 	a = t.action(in.Action)
-	a.Resolution = &Resolution{By: in.By, AtMs: t.now.WallMs, Verdict: in.Verdict, Note: in.Note}
-	t.settle(a)
+	t.resolved(a, Resolution{By: in.By, Verdict: in.Verdict, Note: in.Note})
 	t.res.Action = a
-	t.touch(a.Slot)
-	t.log("resolved", t.seeSlot(a.Slot), a.Lease, a.Action, string(in.Verdict)+noted(in.Note))
 	return nil
+}
+
+// resolvable refuses a verdict on an action that needs none, or is not over.
+func (t *tx) resolvable(a *Action) *Error {
+	switch {
+	case !a.Over && !a.Closed:
+		return Refuse(CodeConflict, "the action's lease still has control", "it may settle by itself; take the slot over first").With("action", a.Action)
+	case a.Closed:
+		return Refuse(CodeConflict, "the action is settled", "nothing is left to resolve; look at it: sessiondock actions --action "+string(a.Action)).With("action", a.Action)
+	case a.Local == Running:
+		return Refuse(CodeConflict, "the action is still at work in the browser: what it does on the website is yet to come",
+			"wait until it has come to rest, or stop its page or the browser: sessiondock takeover "+string(a.Slot)+" --from-person --stop-page").With("action", a.Action)
+	case a.Class == Read:
+		return Refuse(CodeConflict, "the action only looked at the page: there is nothing to resolve", "")
+	}
+	return nil
+}
+
+// resolved gives an action a verdict, by a person or by a probe.
+func (t *tx) resolved(a *Action, r Resolution) {
+	r.AtMs = t.now.WallMs
+	a.Resolution = &r
+	t.settle(a)
+	t.touch(a.Slot)
+	t.log("resolved", t.seeSlot(a.Slot), a.Lease, a.Action, string(r.Verdict)+noted(r.Note))
 }
 
 func noted(note string) string {

@@ -83,7 +83,7 @@ func (t *tx) room(s *Slot) bool {
 // or waits for it, nothing is open, and no person started it.
 func (t *tx) idle(s *Slot) bool {
 	if s.Launch == nil || s.Launch.State != "running" || s.Launch.ByPerson || s.Holder.Kind != "none" ||
-		s.Lease != "" || s.Interrupted != "" || s.Fence.State != "drained" || len(s.Reasons) > 0 || len(t.openActions(s.Name)) > 0 {
+		s.Lease != "" || s.Interrupted != "" || s.Fence.State != "drained" || len(s.Reasons) > 0 || len(t.openActions(s.Name)) > 0 || t.probing(s.Name) != nil {
 		return false
 	}
 	for range t.queue(s.Name) {

@@ -38,14 +38,20 @@ func (t *tx) confirm(in Confirm) *Error {
 	v.Confirmed = &Confirmation{By: in.By, AtMs: t.now.WallMs, Account: b.Account, Launch: s.Launch.ID, Generation: s.Launch.Generation, Note: in.Note}
 	t.res.Delta.Bindings = append(t.res.Delta.Bindings, &v)
 	t.log("sign-in confirmed", s, "", "", fmt.Sprintf("binding %s, account %q, launch %d", b.Name, b.Account, s.Launch.Generation)+noted(in.Note))
+	if v.page("account") != nil {
+		// Where a probe cannot tell, or tells wrongly, the person who has looked does.
+		t.found(s, AccountFound{Binding: b.Name, State: "match", By: in.By, Why: "a person attested it"}, AccountMs)
+	}
 	t.touch(s.Name)
 	return nil
 }
 
-// unconfirmed refuses a lease of a binding whose sign-in nobody has confirmed.
+// unconfirmed refuses a lease of a binding whose sign-in nobody has confirmed. Where a
+// binding declares an account probe, that is asked instead, before each grant that the
+// last answer does not cover: see unchecked.
 func (t *tx) unconfirmed(name BindingName) *Error {
 	b := t.binding(name)
-	if b == nil || b.Account == "none" || b.Confirmed != nil {
+	if b == nil || b.Account == "none" || b.Confirmed != nil || b.page("account") != nil {
 		return nil
 	}
 	return Refuse(CodeAccountMismatch, fmt.Sprintf("nobody has confirmed that slot %s is signed in as binding %s expects", b.Slot, b.Name),

@@ -27,6 +27,12 @@ func (t *tx) change(s *Slot, to Holder, lease LeaseID, epoch Epoch, hold HoldID)
 	if fromPerson || to.Kind == "human" {
 		s.PersonUntil = s.Epoch
 	}
+	if to.Kind == "human" {
+		s.pastAccounts("a person has had the slot since", func(*AccountFound) bool { return false })
+	} else if fromPerson {
+		// What a person attested while they had it was said for afterwards.
+		s.pastAccounts("a person has had the slot since", func(id *AccountFound) bool { return id.By != "system" })
+	}
 	s.Holder, s.Lease = to, lease
 	if s.Starting == "lease" && to.Kind == "none" && lease == "" {
 		s.Starting = "" // nobody wants it any more
@@ -39,6 +45,7 @@ func (t *tx) change(s *Slot, to Holder, lease LeaseID, epoch Epoch, hold HoldID)
 // fence sends the slot's epoch to its extension. Where no browser can be running
 // there is nothing to fence.
 func (t *tx) fence(s *Slot, hold HoldID, fromPerson bool) {
+	t.cutProbe(s.Name, "a fence ended it")
 	link := t.link(s.Name)
 	if !s.Launch.Live() && !link.Up() {
 		s.Fence = FenceNow{State: "drained", SinceMs: t.now.WallMs}
@@ -124,6 +131,7 @@ func (t *tx) grant(s *Slot, l *Lease) {
 		l.State = LeaseActive
 		t.log("resumed", s, l.ID, "", fmt.Sprintf("by agent %s", l.Agent))
 	}
+	s.pastAccounts(fmt.Sprintf("%s has had the slot since, for binding %s", l.Agent, l.Binding), func(id *AccountFound) bool { return id.Binding == l.Binding })
 	s.Holder = Holder{Kind: "agent", Name: string(l.Agent)}
 	s.Lease, s.Interrupted, s.LastAgent = l.ID, "", l.Agent
 	switch {
@@ -192,6 +200,9 @@ func (t *tx) blocks(s *Slot, agent AgentName) []block {
 		l := t.seeLease(s.Lease)
 		add(CodeHeld, true, "kept for %s, whose lease can be resumed for %s more", l.Agent, span(l.Expires.LeftMs(t.now)))
 	}
+	if p := t.probing(s.Name); p != nil && s.Holder.Kind == "none" {
+		add(CodeBusy, true, "a probe looks at the %s of binding %s", p.Kind, p.Binding)
+	}
 	for _, r := range s.Reasons {
 		private(CodeQuarantined, false, "quarantined: "+r.Code, "quarantined: %s", r.Text)
 	}
@@ -252,6 +263,8 @@ func refuseBlocked(s *Slot, bs []block) *Error {
 		hint = "wait (wait_ms, --wait), or a person stops a browser that is not needed: sessiondock slot list"
 	case CodeAccountMismatch:
 		hint = "a person signs in and confirms it: sessiondock confirm BINDING"
+	case CodeUnavailable:
+		hint = "wait (wait_ms, --wait) until it can be told, or a person looks and confirms it: sessiondock confirm BINDING"
 	}
 	return Refuse(bs[0].code, fmt.Sprintf("slot %s: %s", s.Name, texts[0]), hint).
 		With("slot", s.Name).With("holder", s.Holder).With("why", texts)

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"reflect"
 	"regexp"
+	"slices"
 )
 
 // Slots, bindings and delegations: what a person declares.
@@ -91,6 +92,11 @@ func CheckSpec(b BindingSpec) *Error {
 	}
 	if err := b.Budget.check(); err != nil {
 		return err
+	}
+	if b.Probe != nil {
+		if err := b.Probe.check(&b); err != nil {
+			return err
+		}
 	}
 	if b.Start != "" {
 		if err := checkAddress(b.Start, b.Origins); err != nil {
@@ -195,6 +201,10 @@ func (t *tx) removeBinding(in RemoveBinding) *Error {
 		d := *t.s.Delegations[id]
 		d.Revoked = true
 		t.res.Delta.Delegations = append(t.res.Delta.Delegations, &d)
+	}
+	if t.seeSlot(b.Slot).account(b.Name) != nil {
+		s := t.slot(b.Slot)
+		s.Accounts = slices.DeleteFunc(s.Accounts, func(id AccountFound) bool { return id.Binding == b.Name })
 	}
 	t.log("binding removed", t.seeSlot(b.Slot), "", "", "binding "+string(b.Name))
 	return nil

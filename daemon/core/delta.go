@@ -18,9 +18,10 @@ type Delta struct {
 	Journal     []Entry       `json:"-"`
 
 	// Of this daemon's life: applied, never written.
-	Links    map[SlotName]LinkState `json:"-"`
-	Work     map[SlotName]*Work     `json:"-"`
-	MemoryMB map[SlotName]int64     `json:"-"` // nil: as before
+	Links    map[SlotName]LinkState  `json:"-"`
+	Work     map[SlotName]*Work      `json:"-"`
+	Probes   map[SlotName]*ProbesNow `json:"-"`
+	MemoryMB map[SlotName]int64      `json:"-"` // nil: as before
 
 	// written holds the entities' JSON as the journal has it, by their pointers.
 	written map[any]json.RawMessage
@@ -107,6 +108,9 @@ func (s *State) Apply(d *Delta) {
 	for k, v := range d.Work {
 		s.Work[k] = v
 	}
+	for k, v := range d.Probes {
+		s.Probes[k] = v
+	}
 	if d.MemoryMB != nil {
 		s.MemoryMB = d.MemoryMB
 	}
@@ -164,6 +168,9 @@ func (s *State) Clone() *State {
 		c.Remember(id, p)
 	}
 	c.onlyOpen = s.onlyOpen
+	for k, v := range s.Probes {
+		c.Probes[k] = v
+	}
 	c.Seq, c.Capacity, c.MemoryMB = s.Seq, s.Capacity, s.MemoryMB
 	return c
 }

@@ -57,6 +57,17 @@ type (
 		Tabs  []Tab
 	}
 
+	// SendProbe has the extension read one page, in a background tab of its own.
+	SendProbe struct {
+		Slot       SlotName
+		Epoch      Epoch
+		Probe      ProbeID
+		URL        string
+		Selector   string
+		Expression string
+		WaitMs     int64
+	}
+
 	// StartLaunch starts the slot's browser.
 	StartLaunch struct {
 		Slot       SlotName
@@ -85,5 +96,6 @@ func (SendGrant) effect()    {}
 func (SendAction) effect()   {}
 func (SendForget) effect()   {}
 func (SendStopPage) effect() {}
+func (SendProbe) effect()    {}
 func (StartLaunch) effect()  {}
 func (StopLaunch) effect()   {}

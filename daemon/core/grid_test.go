@@ -119,6 +119,29 @@ var gridStates = []struct {
 		w.must(core.Hello{Slot: "shop", Nonce: nonce, Instance: instance, Mark: w.slot().Ceiling + 1})
 		return w, nil
 	}},
+	{"looking", func(t *testing.T) (*world, *core.Lease) {
+		w := withProbe(t)
+		w.waits("l")
+		return w, w.s.Leases["l"]
+	}},
+	{"looking-asked", func(t *testing.T) (*world, *core.Lease) {
+		w := withProbe(t)
+		l := w.acquire("token-a")
+		w.must(core.RunProbe{Binding: "verified", By: "human:cli"})
+		return w, l
+	}},
+	{"mismatched", func(t *testing.T) (*world, *core.Lease) {
+		w := withProbe(t)
+		w.must(core.RunProbe{Binding: "verified", By: "human:cli"})
+		w.must(seen(w.looking(), "eve@shop.example"))
+		return w, nil
+	}},
+	{"untold", func(t *testing.T) (*world, *core.Lease) {
+		w, a := unknownSave(t)
+		w.waits("m")
+		w.must(core.RunProbe{Binding: "verified", Action: a.Action, By: "human:cli"})
+		return w, w.s.Leases["m"]
+	}},
 	{"removed", func(t *testing.T) (*world, *core.Lease) {
 		w := newWorld(t)
 		w.must(core.CreateSlot{Name: "shop", By: "human:cli"})
@@ -142,6 +165,12 @@ func gridInputs(w *world, l *core.Lease) []core.Input {
 	if as := w.s.OpenActions("shop"); len(as) > 0 {
 		action, epoch = as[0].Action, as[0].Epoch
 	}
+	probe := core.ProbeDone{Slot: "shop", Nonce: nonce, Probe: "none", Epoch: s.Epoch, State: "seen", Text: "ada@shop.example"}
+	if p := w.s.Probes["shop"]; p != nil && p.Running != nil {
+		if probe.Probe = p.Running.Probe; p.Running.Kind == "effect" {
+			probe.Text = "1 change"
+		}
+	}
 	return []core.Input{
 		core.CreateSlot{Name: "shop", By: "human:cli"},
 		core.RemoveSlot{Name: "shop", By: "human:cli"},
@@ -155,6 +184,10 @@ func gridInputs(w *world, l *core.Lease) []core.Input {
 		core.Retain{Lease: l.ID, Cap: l.CapHash, ID: "ret", ForMs: 60_000, Reason: "more to do"},
 		core.DecideRetention{Lease: l.ID, ID: "ret-0", Approved: true, By: "human:cli"},
 		core.Acknowledge{Lease: l.ID, Cap: l.CapHash, ID: "ret-0"},
+		core.RunProbe{Binding: "verified", By: "human:cli"},
+		core.RunProbe{Binding: "verified", Action: action, By: "human:cli"},
+		probe,
+		core.Acquire{Lease: "new", Token: "token-p", CapHash: "c", RequestID: "r9", Binding: "verified", ForMs: 60_000, WaitMs: 60_000},
 		core.Measured{MemoryMB: map[core.SlotName]int64{"shop": 500}},
 		core.Overdue{Action: action},
 		core.Delegate{ID: "d9", Hash: "h9", Binding: "admin", Agent: "agent-c", By: "human:cli"},
@@ -200,9 +233,14 @@ func gridInputs(w *world, l *core.Lease) []core.Input {
 func TestGrid(t *testing.T) {
 	var out strings.Builder
 	for _, state := range gridStates {
-		w, l := state.build(t)
-		for i := range gridInputs(w, l) {
+		build := func() (*world, *core.Lease) {
 			w, l := state.build(t)
+			w.declareProbe() // refused if it is there already, or the slot is not
+			return w, l
+		}
+		w, l := build()
+		for i := range gridInputs(w, l) {
+			w, l := build()
 			in := gridInputs(w, l)[i]
 			epoch, sent := w.slot().Epoch, len(w.sent)
 			res := w.do(in)

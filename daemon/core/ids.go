@@ -25,6 +25,7 @@ type (
 	ClientID     string // the client's own identifier of an action (ULID or UUID)
 	DelegationID string // ULID
 	RetentionID  string // ULID
+	ProbeID      string // of one probe, numbered by the journal
 	LaunchID     string // ULID: one run of a slot's browser
 	DocumentID   string // Chromium's documentId of one document
 	InstanceID   string // one life of the extension's service worker

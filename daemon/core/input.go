@@ -47,6 +47,14 @@ type (
 		IfEpoch *Epoch
 		By      By
 	}
+	// RunProbe has the system look at the page that a binding declares: for the account,
+	// or for what became of an action.
+	RunProbe struct {
+		Binding BindingName
+		Action  ActionID // empty: the account
+		IfEpoch *Epoch
+		By      By
+	}
 	// AnswerAsk is a person's answer to what an agent asked, at the epoch at which it
 	// was asked.
 	AnswerAsk struct {
@@ -260,6 +268,16 @@ type (
 		Nonce Nonce
 		Epoch Epoch
 	}
+	ProbeDone struct { // what was seen at the page of a probe
+		Slot  SlotName
+		Nonce Nonce
+		Probe ProbeID
+		Epoch Epoch
+		State string // seen, absent, several, elsewhere, silent, refused
+		Text  string // of seen: what was read; of refused: why
+		Cut   bool   // there was more than is compared
+		URL   string // where the page was: origin and path
+	}
 	Done struct { // the host's last word on an action
 		Slot     SlotName
 		Nonce    Nonce
@@ -328,6 +346,8 @@ func (RemoveBinding) input()    {}
 func (Delegate) input()         {}
 func (RevokeDelegation) input() {}
 func (Confirm) input()          {}
+func (RunProbe) input()         {}
+func (ProbeDone) input()        {}
 func (AnswerAsk) input()        {}
 func (DecideRetention) input()  {}
 func (AskPerson) input()        {}

@@ -39,6 +39,9 @@ func CheckInvariants(before, after *State) error {
 		if (a.Remote == Applied || a.Remote == NotApplied) && a.Resolution == nil {
 			return fmt.Errorf("I6: action %s is %s without a verdict", id, a.Remote)
 		}
+		if r := a.Resolution; r != nil && (r.By == "system") != (r.Rule == "probe" && r.AskedBy != "") {
+			return fmt.Errorf("I6: action %s has a verdict by nobody: %+v", id, *r)
+		}
 	}
 	if err := checkKeys(after); err != nil {
 		return err
@@ -137,6 +140,9 @@ func checkSlot(st *State, s *Slot) error {
 	if (s.Holder.Kind == "agent") != (live == 1) {
 		return fmt.Errorf("I2: holder %+v with %d live leases", s.Holder, live)
 	}
+	if p := st.Probes[s.Name]; p != nil && p.Running != nil && (p.Running.Epoch != s.Epoch || !s.Launch.Live()) {
+		return fmt.Errorf("I4: a probe of epoch %d goes on at epoch %d", p.Running.Epoch, s.Epoch)
+	}
 	if s.Holder.Kind == "human" && s.Lease != "" {
 		return fmt.Errorf("I2: a person holds it and lease %s too", s.Lease)
 	}
@@ -152,6 +158,11 @@ func checkOffered(st *State, s *Slot) error {
 		return fmt.Errorf("I11: it is not known whether its browser has ended")
 	case len(s.Reasons) > 0:
 		return fmt.Errorf("I8: quarantined: %s", s.Reasons[0].Code)
+	}
+	if b := st.Bindings[st.Leases[s.Lease].Binding]; b.page("account") != nil {
+		if id := s.account(b.Name); id == nil || id.State != "match" || id.Launch != s.Launch.ID || id.Until == (Deadline{}) {
+			return fmt.Errorf("I8: binding %s was granted without a match of its account: %+v", b.Name, id)
+		}
 	}
 	agent := AgentName(s.Holder.Name)
 	if i := slices.IndexFunc(s.Scripts, func(d DocNow) bool { return d.Agent != agent }); i >= 0 {

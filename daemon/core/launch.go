@@ -107,6 +107,7 @@ func (t *tx) launchEnded(in LaunchEnded) *Error {
 		return nil
 	}
 	l.How = in.How
+	t.cutProbe(s.Name, "the browser has ended, or it is not known whether it has")
 	if !in.Verified {
 		l.State = "unknown"
 		t.blind(s)
@@ -174,6 +175,7 @@ func (t *tx) adopt(in Adopt) *Error {
 	s.SeqAdopted = t.link(s.Name).MarkSeq
 	t.dropReason(s, "epoch_regression", "adopted: "+in.Note)
 	t.addReason(s, "adopted", "adopted after an older database was restored; what happened since that copy is not known", "sessiondock quarantine lift "+string(s.Name)+" --note TEXT")
+	s.pastAccounts("an older database was restored", func(*AccountFound) bool { return false })
 	t.change(s, Holder{Kind: "none"}, "", 0, "")
 	t.log("adopted", s, "", "", in.Note)
 	return nil

@@ -61,6 +61,10 @@ func (t *tx) acquire(in Acquire) *Error {
 		t.log("refused", s, "", "", "acquire: "+err.Message)
 		return err
 	}
+	if err := t.unchecked(s, b.Name); err != nil && err.Code == CodeAccountMismatch {
+		t.log("refused", s, "", "", "acquire: "+err.Message)
+		return err
+	}
 	if in.WaitMs == 0 {
 		bs := t.waiterBlocks(l)
 		if n := t.aheadOf(l); len(bs) == 0 && n > 0 {
@@ -68,6 +72,9 @@ func (t *tx) acquire(in Acquire) *Error {
 			bs = []block{{CodeBusy, text, text, true}}
 		}
 		if len(bs) > 0 {
+			if len(bs) == 1 && t.unchecked(s, b.Name) != nil && bs[0].code == CodeBusy {
+				t.look(s, l) // for the next request: this one does not wait
+			}
 			t.log("refused", s, "", "", "acquire: "+bs[0].text)
 			return refuseBlocked(s, bs)
 		}
@@ -79,11 +86,12 @@ func (t *tx) acquire(in Acquire) *Error {
 	return nil
 }
 
-// aheadOf counts the waiters of the slot that stand before a request.
+// aheadOf counts the waiters of the slot that stand before a request, but for those
+// that wait for what only a person can tell.
 func (t *tx) aheadOf(l *Lease) int {
 	n := 0
 	for w := range t.queue(l.Slot) {
-		if before(w, l) {
+		if err := t.unchecked(t.seeSlot(l.Slot), w.Binding); before(w, l) && (err == nil || err.Code != CodeUnavailable) {
 			n++
 		}
 	}
@@ -127,6 +135,9 @@ func (t *tx) acquireAgain(id LeaseID, in Acquire) *Error {
 	t.res.Repeat = true
 	switch l.State {
 	case LeaseEnded:
+		if l.Refusal != nil {
+			return l.Refusal
+		}
 		return Refuse(CodeExpired, "the lease of this request has ended: "+l.Why, "acquire with a new request_id")
 	case LeaseWaiting, LeaseGranted:
 		l.CapHash = in.CapHash
@@ -156,6 +167,7 @@ func (t *tx) cancelWait(in CancelWait) *Error {
 	}
 	t.endLease(l, in.Why)
 	t.log("left the queue", s, l.ID, "", in.Why)
+	t.touch(s.Name) // a browser may have been wanted for it
 	return nil
 }
 
@@ -324,6 +336,12 @@ func (t *tx) resume(in Resume) *Error {
 	s.Lease = "" // what keeps the slot for this lease does not stand against it
 	bs := t.blocks(s, l.Agent)
 	s.Lease = kept
+	if err := t.unchecked(s, l.Binding); len(bs) == 0 && err != nil {
+		if err.Code == CodeBusy {
+			t.look(s, l)
+		}
+		return err
+	}
 	if text := t.full(s); len(bs) == 0 && l.Start && text != "" && !t.room(s) {
 		bs = []block{{CodeCapacity, text, text, true}}
 	}

@@ -29,4 +29,16 @@ const (
 	MaxPerMinute    = 100_000
 	MaxPriority     = 100 // either way
 	LaunchMB        = 400 // what a browser is taken to need before it is measured
+
+	ProbeWaitMs     = 10_000  // a page may take so long if its probe does not say
+	MaxProbeWaitMs  = 60_000  // whoever waits for the slot waits for that too
+	ProbeGraceMs    = 3_000   // to open and close the tab, and for the answer's way
+	ProbeAgainMs    = 30_000  // before a page that gave no match is loaded again
+	AccountMs       = 900_000 // a match counts no longer: sessions at websites end by themselves
+	MaxProbeURL     = 2048
+	MaxProbeCode    = 4096 // of a selector or an expression
+	MaxProbePattern = 256  // it is matched in the one writer
+	MaxProbeText    = 4096 // of a page, compared
+	MaxProbeShown   = 200  // of that, shown to a person
+	MaxProbesDone   = 8    // kept for those who wait for them
 )

@@ -50,10 +50,16 @@ func (t *tx) queue(slot SlotName) iter.Seq[*Lease] {
 
 // serve grants the slot to the first of its queue that can have it. A waiter is only
 // ever granted its own binding's slot (I9). One that waits for a conflict key may be
-// passed, a bounded number of times; nothing else passes anybody.
+// passed, a bounded number of times; nothing else passes anybody, but who asks for a
+// binding that is signed in as somebody else is refused, and who waits for what only a
+// person can tell keeps nobody waiting.
 func (t *tx) serve(name SlotName) {
 	s := t.seeSlot(name)
-	if s == nil || s.Holder.Kind != "none" || len(t.blocks(s, "")) > 0 {
+	if s == nil {
+		return
+	}
+	t.unwanted(s)
+	if s = t.seeSlot(name); s.Holder.Kind != "none" || len(t.blocks(s, "")) > 0 {
 		return
 	}
 	var passed []LeaseID
@@ -68,6 +74,15 @@ func (t *tx) serve(name SlotName) {
 			passed = append(passed, l.ID)
 			continue
 		}
+		if err := t.unchecked(s, l.Binding); err != nil {
+			switch {
+			case err.Code == CodeAccountMismatch:
+				t.refuse(t.lease(l.ID), err)
+			case err.Code == CodeBusy && t.look(s, l):
+				return
+			}
+			continue
+		}
 		if l.Start && !t.room(s) {
 			return
 		}
@@ -77,6 +92,13 @@ func (t *tx) serve(name SlotName) {
 		t.grant(t.slot(name), t.lease(l.ID))
 		return
 	}
+}
+
+// refuse ends a request that waited, with the refusal that it would get now.
+func (t *tx) refuse(l *Lease, err *Error) {
+	t.endLease(l, err.Message)
+	l.Refusal = err
+	t.log("refused", t.seeSlot(l.Slot), l.ID, "", err.Message)
 }
 
 // Place is where a request stands in its slot's queue, and why it still waits.
@@ -95,6 +117,9 @@ func (t *tx) waiterBlocks(l *Lease) []block {
 	out := append(t.blocks(s, l.Agent), t.keyBlocks(l)...)
 	if err := t.unconfirmed(l.Binding); err != nil {
 		out = append(out, block{err.Code, err.Message, err.Message, false})
+	}
+	if err := t.unchecked(s, l.Binding); err != nil {
+		out = append(out, block{err.Code, err.Message, err.Message, err.Code == CodeBusy})
 	}
 	if text := t.full(s); text != "" && l.Start {
 		out = append(out, block{CodeCapacity, text, text, true})

@@ -16,10 +16,16 @@ func TestInvariantsHoldUnderAnyOrder(t *testing.T) {
 		w := &world{t: rt, s: core.NewState(), lean: lean(), now: core.Now{BootID: "boot-1", BootMs: 1000, WallMs: 1_000_000}, floor: map[core.SlotName]core.Epoch{}}
 		for _, name := range []core.SlotName{"shop", "desk"} {
 			w.must(core.CreateSlot{Name: name, By: "human:test"})
-			w.must(core.Bind{Spec: core.BindingSpec{Name: core.BindingName("b-" + name), Slot: name, Account: "none", Budget: core.Budget{Actions: 20, PerMinute: 10}}, By: "human:test"})
+			w.must(core.Bind{Spec: core.BindingSpec{Name: core.BindingName("b-" + name), Slot: name, Account: "none", Budget: core.Budget{Actions: 20, PerMinute: 10}, Probe: &core.ProbeSpec{Effect: probeOf("none").Effect}}, By: "human:test"})
+			w.must(core.Bind{Spec: core.BindingSpec{Name: core.BindingName("p-" + name), Slot: name, Account: "ada@shop.example", Probe: probeOf("ada@shop\\.example")}, By: "human:test"})
+			w.must(core.Delegate{ID: core.DelegationID("p-" + name), Hash: "token-p-" + string(name), Binding: core.BindingName("p-" + name), Agent: "agent-p", By: "human:test"})
 			for _, agent := range []string{"agent-a", "agent-b"} {
 				w.must(core.Delegate{ID: core.DelegationID(agent + string(name)), Hash: "token-" + agent + string(name), Binding: core.BindingName("b-" + name), Agent: core.AgentName(agent), By: "human:test"})
 			}
+		}
+		if rapid.Bool().Draw(rt, "prepared") {
+			w.launch() // by chance alone a browser hardly ever comes up and is drained
+			w.connect("nonce-0", "worker-1")
 		}
 		w.s.Capacity = core.Capacity{Browsers: rapid.SampledFrom([]int{0, 1}).Draw(rt, "capacity")}
 		issued := map[core.SlotName]core.Epoch{}
@@ -62,7 +68,33 @@ func randomInput(rt *rapid.T, w *world) core.Input {
 		}
 	}
 	epoch := s.Epoch - core.Epoch(rapid.IntRange(0, 1).Draw(rt, "behind"))
-	switch kind := rapid.IntRange(0, 24).Draw(rt, "kind"); kind {
+	switch kind := rapid.IntRange(-4, 24).Draw(rt, "kind"); kind {
+	case -4:
+		id := core.LeaseID(w.id("lease"))
+		return core.Acquire{
+			Lease: id, Token: "token-p-" + string(slot), CapHash: "cap-" + string(id), RequestID: w.id("r"), Binding: core.BindingName("p-" + slot),
+			WaitMs: int64(rapid.SampledFrom([]int{0, 20_000}).Draw(rt, "wait")),
+		}
+	case -3:
+		in := core.RunProbe{Binding: core.BindingName("p-" + slot), By: "human:cli"}
+		if action != nil && rapid.Bool().Draw(rt, "effect") {
+			in.Action, in.Binding = action.Action, action.Binding
+		}
+		return in
+	case -2:
+		if rapid.Bool().Draw(rt, "attest") {
+			return core.Confirm{Binding: core.BindingName("p-" + slot), By: "human:cli"}
+		}
+		fallthrough
+	case -1:
+		in := core.ProbeDone{
+			Slot: slot, Nonce: n, Epoch: epoch, State: rapid.SampledFrom([]string{"seen", "seen", "absent", "refused"}).Draw(rt, "state"),
+			Text: rapid.SampledFrom([]string{"ada@shop.example", "eve@shop.example", "1 change", "no changes", "else"}).Draw(rt, "text"),
+		}
+		if p := w.s.Probes[slot]; p != nil && p.Running != nil {
+			in.Probe = p.Running.Probe
+		}
+		return in
 	case 0, 1:
 		id := core.LeaseID(w.id("lease"))
 		return core.Acquire{

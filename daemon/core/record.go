@@ -76,7 +76,7 @@ func (r Remote) Status() int {
 
 // Evidence is one observation about an action. Rule says how it was attributed.
 type Evidence struct {
-	Kind   string `json:"kind"`   // request, answer, failure, local, download
+	Kind   string `json:"kind"`   // request, answer, failure, local, download, probe
 	AtMs   int64  `json:"at"`     // unix milliseconds
 	Source string `json:"source"` // extension, host, supervisor, daemon
 	Rule   string `json:"rule"`
@@ -90,7 +90,9 @@ type Evidence struct {
 
 // Resolution is a person's (or a probe's) verdict on an action.
 type Resolution struct {
-	By      string `json:"by"`
+	By      string `json:"by"`                 // the person, or system
+	AskedBy string `json:"asked_by,omitempty"` // who asked the system
+	Rule    string `json:"rule,omitempty"`     // probe, or none: somebody looked
 	AtMs    int64  `json:"at"`
 	Verdict Remote `json:"verdict"` // applied or not_applied
 	Note    string `json:"note,omitempty"`
@@ -147,6 +149,7 @@ type Status struct {
 	Asks        []AskNow       `json:"asks,omitempty"`
 	Retentions  []RetentionNow `json:"retentions,omitempty"`
 	SignIns     []SignIn       `json:"sign_ins,omitempty"`
+	Probing     *Probing       `json:"probing,omitempty"` // a look of the system's at a page
 	Sentences   Sentences      `json:"sentences"`
 }
 
@@ -170,6 +173,8 @@ type SignIn struct {
 	Account       string        `json:"account,omitempty"`
 	Confirmed     *Confirmation `json:"confirmed"`
 	BeforeRestart bool          `json:"before_restart,omitempty"` // the browser was started again since
+	Probe         bool          `json:"probe,omitempty"`          // the binding declares how to check it
+	Checked       *AccountNow   `json:"checked,omitempty"`        // what was last found by that
 }
 
 // AuthorityNow answers: who may act now?

@@ -8,12 +8,13 @@ type State struct {
 	Delegations map[DelegationID]*Delegation
 	Leases      map[LeaseID]*Lease
 	Actions     map[ActionID]*Action
-	Past        map[ActionID]*Past     // the closed ones, of a state that keeps only open ones
-	Links       map[SlotName]LinkState // of this daemon's life, never stored
-	Work        map[SlotName]*Work     // of this daemon's life, never stored
-	MemoryMB    map[SlotName]int64     // of running browsers, as last measured; never stored
-	Capacity    Capacity               // of this daemon; never stored
-	Seq         int64                  // of the journal's last entry
+	Past        map[ActionID]*Past      // the closed ones, of a state that keeps only open ones
+	Links       map[SlotName]LinkState  // of this daemon's life, never stored
+	Work        map[SlotName]*Work      // of this daemon's life, never stored
+	Probes      map[SlotName]*ProbesNow // of this daemon's life, never stored
+	MemoryMB    map[SlotName]int64      // of running browsers, as last measured; never stored
+	Capacity    Capacity                // of this daemon; never stored
+	Seq         int64                   // of the journal's last entry
 
 	index    index
 	onlyOpen bool
@@ -30,6 +31,7 @@ func NewState() *State {
 		Past:        map[ActionID]*Past{},
 		Links:       map[SlotName]LinkState{},
 		Work:        map[SlotName]*Work{},
+		Probes:      map[SlotName]*ProbesNow{},
 		MemoryMB:    map[SlotName]int64{},
 		index:       newIndex(),
 	}
@@ -69,6 +71,8 @@ type Slot struct {
 	// Starting: a browser is wanted and its launch is not recorded yet. A launch that
 	// nobody wants any more is not started.
 	Starting string `json:"starting,omitempty"` // "", lease, person
+	// Accounts is what was found about the accounts that its bindings expect, by name.
+	Accounts []AccountFound `json:"accounts,omitempty"`
 }
 
 // FenceNow is the slot's last fence.
@@ -147,6 +151,7 @@ type BindingSpec struct {
 	Owner         string      `json:"owner,omitempty"`
 	RecoveryOwner string      `json:"recovery_owner,omitempty"`
 	CostOwner     string      `json:"cost_owner,omitempty"`
+	Probe         *ProbeSpec  `json:"probe,omitempty"` // how the system can check the account and results
 }
 
 // Binding is a declared context for a slot.
@@ -193,7 +198,8 @@ type Lease struct {
 	RequestID  string       `json:"request_id"`
 	CapHash    string       `json:"cap_hash"` // SHA-256 of the capability
 	State      LeaseState   `json:"state"`
-	Why        string       `json:"why"` // why it ended
+	Why        string       `json:"why"`               // why it ended
+	Refusal    *Error       `json:"refusal,omitempty"` // what its request was answered, if it was refused while it waited
 	Epoch      Epoch        `json:"epoch"`
 	Arrived    int64        `json:"arrived"` // the journal's sequence: order in the queue
 	Priority   int          `json:"priority,omitempty"`

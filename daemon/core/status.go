@@ -86,8 +86,9 @@ func StatusOf(s *State, now Now, name SlotName) *Status {
 		if v.Account == "none" {
 			continue
 		}
-		st.SignIns = append(st.SignIns, SignIn{Binding: b, Account: v.Account, Confirmed: v.Confirmed, BeforeRestart: v.Confirmed.OlderThanRestart(slot)})
+		st.SignIns = append(st.SignIns, SignIn{Binding: b, Account: v.Account, Confirmed: v.Confirmed, BeforeRestart: v.Confirmed.OlderThanRestart(slot), Probe: v.page("account") != nil, Checked: slot.accountNow(b, now)})
 	}
+	st.Probing = t.probing(name)
 	st.Sentences = t.sentences(slot, st)
 	return st
 }
@@ -144,10 +145,14 @@ func (t *tx) quarantine(slot *Slot) []Reason {
 	out := append([]Reason{}, slot.Reasons...)
 	for _, a := range t.s.OpenActions(slot.Name) {
 		if a.Over && a.Class == Write && !a.clean() && !a.canSettle(t.now) {
+			resolve := "sessiondock resolve " + string(a.Action) + " --applied | --not-applied"
+			if b := t.s.Bindings[a.Binding]; b.page("effect") != nil {
+				resolve = fmt.Sprintf("sessiondock probe %s --action %s; or, having looked: %s", b.Name, a.Action, resolve)
+			}
 			out = append(out, Reason{
 				Code: "outcome_unknown", Text: fmt.Sprintf("%s: local %s, remote %s", a.Summary, a.Local, a.Remote),
 				SinceMs: a.Times.Settled, Action: a.Action,
-				Resolve: "sessiondock resolve " + string(a.Action) + " --applied | --not-applied",
+				Resolve: resolve,
 			})
 		}
 	}
@@ -198,6 +203,11 @@ func (t *tx) sentences(slot *Slot, st *Status) Sentences {
 	}
 	if slot.Holder.Kind == "human" {
 		out.Warnings = append(out.Warnings, t.keyWarnings(slot)...)
+	}
+	for _, v := range st.SignIns {
+		if id := v.Checked; id != nil && id.Counts && id.State == "mismatch" && v.Binding == st.Binding {
+			out.Warnings = append(out.Warnings, fmt.Sprintf("The slot is not signed in as binding %s expects (%s).", v.Binding, t.s.Bindings[v.Binding].Expected("account")))
+		}
 	}
 	for _, a := range st.Asks {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("%s asks for a person: %s", a.Agent, a.Reason))

@@ -80,6 +80,8 @@ func (t *tx) decide(in Input) *Error {
 		return t.resume(in)
 	case AskPerson:
 		return t.askPerson(in)
+	case RunProbe:
+		return t.runProbe(in)
 	case AnswerAsk:
 		return t.answerAsk(in)
 	case Retain:
@@ -108,6 +110,8 @@ func (t *tx) decide(in Input) *Error {
 		return t.pull(in)
 	case Granted:
 		return t.granted(in)
+	case ProbeDone:
+		return t.probeDone(in)
 	case Done:
 		return t.done(in)
 	case LaunchStarting:

@@ -24,6 +24,12 @@ func (t *tx) tick() *Error {
 				t.expire(t.slot(name), t.lease(id))
 			}
 		}
+		if p := t.probing(name); p != nil && p.Deadline.Passed(t.now) {
+			t.endProbe(name, "unknown", "no answer came in time", "", "")
+		}
+		if len(t.s.index.waiting[name]) > 0 {
+			t.lookAgain(t.seeSlot(name))
+		}
 		if f := t.seeSlot(name).Fence; f.Deadline.Passed(t.now) {
 			t.fenceDue(t.slot(name))
 		}
@@ -107,7 +113,10 @@ func Due(s *State, now Now) bool {
 		if slot.Removed {
 			continue
 		}
-		if slot.Fence.Deadline.Passed(now) {
+		if slot.Fence.Deadline.Passed(now) || len(s.index.waiting[name]) > 0 && slot.tooOld(now) {
+			return true
+		}
+		if p := s.Probes[name]; p != nil && p.Running != nil && p.Running.Deadline.Passed(now) {
 			return true
 		}
 		for _, id := range s.index.live[name] {

@@ -12,6 +12,7 @@ type Result struct {
 	Refusal *Error
 	Lease   *Lease  // of a lease's verb
 	Action  *Action // of an action's verb
+	Probe   ProbeID // of a probe that was begun
 	Repeat  bool    // the request was seen before; nothing was done again
 }
 
@@ -46,6 +47,7 @@ func (t *tx) slot(name SlotName) *Slot {
 	v.Scripts = slices.Clone(old.Scripts)
 	v.Pending = slices.Clone(old.Pending)
 	v.Reasons = slices.Clone(old.Reasons)
+	v.Accounts = slices.Clone(old.Accounts)
 	if old.Launch != nil {
 		l := *old.Launch
 		v.Launch = &l

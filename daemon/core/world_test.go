@@ -13,13 +13,14 @@ import (
 // the same step gives the same result, and that a state that keeps only open actions,
 // as the daemon's does, decides the same.
 type world struct {
-	t     interface{ Fatalf(string, ...any) }
-	s     *core.State
-	lean  *core.State // what each step changed, applied to a state that keeps only open actions
-	now   core.Now
-	floor map[core.SlotName]core.Epoch
-	n     int
-	sent  []core.Effect
+	t       interface{ Fatalf(string, ...any) }
+	s       *core.State
+	lean    *core.State // what each step changed, applied to a state that keeps only open actions
+	now     core.Now
+	floor   map[core.SlotName]core.Epoch
+	n       int
+	sent    []core.Effect
+	journal []core.Entry
 }
 
 func lean() *core.State {
@@ -43,7 +44,7 @@ func dump(v any) string {
 
 // copyState copies a state by its entities, as a replay would.
 func copyState(s *core.State) *core.State {
-	d := core.Delta{Links: map[core.SlotName]core.LinkState{}}
+	d := core.Delta{Links: map[core.SlotName]core.LinkState{}, Probes: map[core.SlotName]*core.ProbesNow{}}
 	for _, v := range s.Slots {
 		c := *v
 		d.Slots = append(d.Slots, &c)
@@ -66,6 +67,10 @@ func copyState(s *core.State) *core.State {
 	}
 	for k, v := range s.Links {
 		d.Links[k] = v
+	}
+	for k, v := range s.Probes {
+		c := *v
+		d.Probes[k] = &c
 	}
 	out := core.NewState()
 	out.Apply(&d)
@@ -94,6 +99,7 @@ func (w *world) do(in core.Input) core.Result {
 		w.t.Fatalf("%T %s: %v", in, dump(in), err)
 	}
 	w.sent = append(w.sent, res.Effects...)
+	w.journal = append(w.journal, res.Delta.Journal...)
 	return res
 }
 

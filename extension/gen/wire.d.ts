@@ -108,6 +108,8 @@ export type BindingName = string;
 export type Local = string;
 /** ULID */
 export type RetentionID = string;
+/** of one probe, numbered by the journal */
+export type ProbeID = string;
 
 /**
  * Error is a refusal. Every refusal of every part is one of these; on the wire it is
@@ -302,6 +304,8 @@ export interface Status {
   asks?: AskNow[] | null;
   retentions?: RetentionNow[] | null;
   sign_ins?: SignIn[] | null;
+  /** a look of the system's at a page */
+  probing?: Probing | null;
   sentences: Sentences;
 }
 
@@ -492,6 +496,10 @@ export interface SignIn {
   confirmed: Confirmation | null;
   /** the browser was started again since */
   before_restart?: boolean;
+  /** the binding declares how to check it */
+  probe?: boolean;
+  /** what was last found by that */
+  checked?: AccountNow | null;
 }
 
 /**
@@ -505,6 +513,43 @@ export interface Confirmation {
   launch: LaunchID;
   generation: number;
   note?: string;
+}
+
+/** AccountNow is what was found about an account, as people see it. */
+export interface AccountNow {
+  binding: BindingName;
+  /** match, mismatch, unknown */
+  state: string;
+  at: number;
+  launch: LaunchID;
+  generation: number;
+  /** system (a probe), or the person who attested it */
+  by: string;
+  /** of a probe */
+  asked_by?: string;
+  why: string;
+  /** it counts so long; zero: no longer */
+  until: Deadline;
+  /** why it counts no longer */
+  past?: string;
+  /** a lease may rest on it */
+  counts: boolean;
+  before_restart?: boolean;
+}
+
+/** Probing is a probe under way. */
+export interface Probing {
+  probe: ProbeID;
+  /** account, effect */
+  kind: string;
+  binding: BindingName;
+  /** of effect */
+  action?: ActionID;
+  /** under which it looks; an end of it cuts it off */
+  epoch: Epoch;
+  /** the person, or the system for one who waits */
+  asked_by: string;
+  deadline: Deadline;
 }
 
 /** Sentences says the three answers in plain words, for a person. */
