@@ -15,7 +15,7 @@ import (
 func (a *app) bindCmd() *cobra.Command {
 	var (
 		r                wire.BindingRequest
-		slot             string
+		slot, probe      string
 		lifetime, window time.Duration
 	)
 	c := &cobra.Command{
@@ -28,7 +28,9 @@ other.
 A conflict key (--key) names something that is shared beyond this browser, such as
 one product: a lease takes all of its keys or waits, and one that is exclusive is
 held by one slot at a time. A budget (--max-actions and others) is each lease's own.
-An account other than none must be confirmed before a lease: sessiondock confirm.`,
+An account other than none must be confirmed before a lease: sessiondock confirm.
+With --probe the system looks at the website instead, before each lease that its
+last look does not cover: sessiondock probe --help.`,
 		Example: `  sessiondock bind shop-admin --slot shop --origin https://shop.example \
       --start https://shop.example/admin --account none --max-lifetime 2h
   sessiondock bind stock --slot shop --account ops@shop.example \
@@ -59,6 +61,12 @@ An account other than none must be confirmed before a lease: sessiondock confirm
 				}
 				r.Worktree = dir
 			}
+			if probe != "" {
+				var err error
+				if r.Probe, err = readProbe(probe); err != nil {
+					return err
+				}
+			}
 			door, err := a.control()
 			if err != nil {
 				return err
@@ -78,8 +86,9 @@ An account other than none must be confirmed before a lease: sessiondock confirm
 	f.StringVar(&r.Project, "project", "", "the project it is for")
 	f.StringVar(&r.Worktree, "worktree", "", "the git worktree it is for")
 	f.StringVar(&r.Environment, "environment", "", "the environment, such as staging")
-	f.StringVar(&r.Account, "account", "", "the account that a person confirms is signed in, or none")
+	f.StringVar(&r.Account, "account", "", "the account that a person confirms, or a probe checks; or none")
 	f.StringVar(&r.Tenant, "tenant", "", "the tenant that the account must be in")
+	f.StringVar(&probe, "probe", "", "how account and results are checked, a JSON `FILE`")
 	f.StringVar(&r.Start, "start", "", "the page to open with")
 	f.StringArrayVar(&r.Origins, "origin", nil, "an origin the agent may use, repeatable (default: any)")
 	f.StringArrayVar(&r.Keys, "key", nil, "each lease takes the conflict key `KEY[:shared]`, repeatable")

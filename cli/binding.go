@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/wire"
 )
 
 func (a *app) bindingCmd() *cobra.Command {
@@ -56,30 +57,26 @@ func (a *app) bindingShowCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.show(b, func() error {
-				st, err := door.Status(c.Context(), b.Slot)
-				if err != nil {
-					return err
-				}
-				return a.printBinding(b, st)
-			})
+			return a.show(b, func() error { return a.printBinding(b) })
 		},
 	}
 }
 
-// printBinding prints a binding; whether its sign-in was confirmed before the browser's
-// last restart is known to its slot.
-func (a *app) printBinding(b *core.Binding, st *core.Status) error {
+func (a *app) printBinding(b *wire.BindingInfo) error {
 	var out strings.Builder
-	sign := ""
-	for _, s := range st.SignIns {
-		if s.Binding == b.Name {
-			sign = signIn(s.Account, s.Confirmed, s.BeforeRestart)
-		}
+	var sign, account, effect string
+	if b.SignIn != nil {
+		sign = signIns(*b.SignIn)
+	}
+	if b.Probe != nil && b.Probe.Account != nil {
+		account = probeText(b.Probe.Account.ProbePage, b.Expected("account"))
+	}
+	if b.Probe != nil && b.Probe.Effect != nil {
+		effect = probeText(b.Probe.Effect.ProbePage, b.Expected("effect"))
 	}
 	for _, f := range []struct{ name, value string }{
 		{"binding", string(b.Name)}, {"slot", string(b.Slot)}, {"project", b.Project}, {"worktree", b.Worktree},
-		{"environment", b.Environment}, {"account", b.Account}, {"tenant", b.Tenant}, {"sign-in", sign}, {"start", b.Start},
+		{"environment", b.Environment}, {"account", b.Account}, {"tenant", b.Tenant}, {"sign-in", sign}, {"account probe", account}, {"effect probe", effect}, {"start", b.Start},
 		{"origins", strings.Join(b.Origins, " ")}, {"keys", strings.Join(b.Keys, " ")},
 		{"budget", budget(b.Budget, nil)}, {"max lifetime", orDefault(b.MaxLifetimeMs)}, {"watch", orDefault(b.WatchMs)},
 		{"owner", b.Owner}, {"recovery owner", b.RecoveryOwner}, {"cost owner", b.CostOwner},

@@ -48,6 +48,45 @@ one run of the browser: after a restart it is shown as older than that.`,
 	return c
 }
 
+// signIns says what is known of the account that a binding expects, by a person's word
+// and by its probe, and what to do if that is nothing.
+func signIns(in core.SignIn) string {
+	if !in.Probe {
+		text := signIn(in.Account, in.Confirmed, in.BeforeRestart)
+		if in.Confirmed == nil {
+			text += ": sessiondock confirm " + string(in.Binding)
+		}
+		return text
+	}
+	id := in.Checked
+	if id == nil {
+		return "its probe has not looked yet: it does before a lease, or now: sessiondock probe " + string(in.Binding)
+	}
+	text := map[string]string{
+		"match": "signed in as expected", "mismatch": "not signed in as expected", "unknown": "not known whether signed in as expected",
+	}[id.State]
+	if in.Account != "" {
+		text += " (" + in.Account + ")"
+	}
+	by := "a probe"
+	if id.By != "system" {
+		by = id.By
+	}
+	text += fmt.Sprintf(", by %s at %s, launch %d", by, clock(id.AtMs), id.Generation)
+	if id.State == "unknown" {
+		text += ": " + id.Why
+	}
+	switch {
+	case id.BeforeRestart:
+		text += "; the browser was started again since: it is checked anew before a lease"
+	case id.Past != "":
+		text += "; " + id.Past + ": it is checked anew before a lease"
+	case !id.Counts:
+		text += "; that is too long ago: it is checked anew before a lease"
+	}
+	return text
+}
+
 // signIn says what is known of a binding's sign-in.
 func signIn(account string, v *core.Confirmation, beforeRestart bool) string {
 	who := "the sign-in"

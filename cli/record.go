@@ -71,7 +71,11 @@ func (a *app) printRecord(r *core.Record) error {
 		b.WriteString(wrap("    - ", evidence(e)))
 	}
 	if r.Resolution != nil {
-		b.WriteString(wrap("  resolved   ", fmt.Sprintf("%s by %s at %s. %s", r.Resolution.Verdict, r.Resolution.By, clock(r.Resolution.AtMs), r.Resolution.Note)))
+		by := r.Resolution.By
+		if r.Resolution.AskedBy != "" {
+			by = fmt.Sprintf("a %s of the %s's, asked for by %s", r.Resolution.Rule, by, r.Resolution.AskedBy)
+		}
+		b.WriteString(wrap("  resolved   ", fmt.Sprintf("%s by %s at %s. %s", r.Resolution.Verdict, by, clock(r.Resolution.AtMs), r.Resolution.Note)))
 	}
 	if r.URL != "" {
 		b.WriteString(wrap("  page       ", r.URL))

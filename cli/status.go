@@ -247,11 +247,10 @@ func (p *page) offer(s *core.Status) {
 		p.head("Sign-ins:")
 	}
 	for _, in := range s.SignIns {
-		text := fmt.Sprintf("binding %s: %s", in.Binding, signIn(in.Account, in.Confirmed, in.BeforeRestart))
-		if in.Confirmed == nil {
-			text += ": sessiondock confirm " + string(in.Binding)
-		}
-		p.item("%s", text)
+		p.item("binding %s: %s", in.Binding, signIns(in))
+	}
+	if v := s.Probing; v != nil {
+		p.item("a probe looks at the %s of binding %s, in a tab of its own", v.Kind, v.Binding)
 	}
 }
 

@@ -352,6 +352,16 @@ func (h *Host) observe(t string, body []byte) error {
 		if refused != nil {
 			return refused
 		}
+	case "probe":
+		var p wire.Probe
+		if err := json.Unmarshal(body, &p); err != nil {
+			return err
+		}
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if refused := h.gate.System(p.Epoch); refused != nil {
+			return refused
+		}
 	case "forget":
 		var f wire.Forget
 		if err := json.Unmarshal(body, &f); err != nil {

@@ -140,6 +140,26 @@ func TestSecondGate(t *testing.T) {
 		r.daemonSends(wire.Grant{Nonce: r.nonce, Epoch: 7, TTLMs: 15000}) // a stale grant
 		refused(t, r, "after a stale grant", 7)
 	})
+	t.Run("a probe", func(t *testing.T) {
+		r := newRig(t)
+		r.start()
+		r.link(7)
+		look := func(epoch core.Epoch) {
+			r.daemonSends(wire.Probe{Nonce: r.nonce, Probe: "p", Epoch: epoch, URL: "https://shop.example/me", Selector: "#email", WaitMs: 1000})
+		}
+		for _, epoch := range []core.Epoch{6, 8, 0, core.MaxEpoch + 1} {
+			look(epoch)
+		}
+		silence(t, "extension", r.x)
+		look(7) // the holder's
+		r.extensionGets("probe")
+		r.daemonSends(wire.Fence{Nonce: r.nonce, Epoch: 8})
+		r.extensionGets("fence")
+		look(7)
+		silence(t, "extension", r.x)
+		look(8) // nobody's: no grant is needed
+		r.extensionGets("probe")
+	})
 	t.Run("the steps of a fenced action", func(t *testing.T) {
 		r := newRig(t)
 		r.start()

@@ -67,7 +67,7 @@ func (d *door) acquire(r *http.Request) (any, *core.Error) {
 	}
 	res := d.Engine.Submit(r.Context(), in)
 	if res.Refusal != nil {
-		return nil, res.Refusal
+		return nil, d.seenInstead(res.Refusal, q.Binding)
 	}
 	l := res.Lease
 	if err := d.await(r.Context(), l, time.Duration(q.WaitMs)*time.Millisecond); err != nil {
@@ -75,12 +75,32 @@ func (d *door) acquire(r *http.Request) (any, *core.Error) {
 			// Nobody is there to read the answer. The daemon's own life bounds this.
 			d.Engine.Enqueue(core.CancelWait{Lease: l.ID, Cap: hash, Why: "its client went away"})
 		}
-		return nil, err
+		return nil, d.seenInstead(err, q.Binding)
 	}
 	if err := os.MkdirAll(d.uploadDir(l), 0o700); err != nil {
 		d.Log.Error("upload directory", "lease", l.ID, "err", err)
 	}
 	return d.reply(l, capability), nil
+}
+
+// seenInstead tells people, and nobody else, which account a page showed instead of the
+// expected one.
+func (d *door) seenInstead(err *core.Error, binding core.BindingName) *core.Error {
+	if !d.person || err.Code != core.CodeAccountMismatch {
+		return err
+	}
+	seen := ""
+	d.Engine.View(func(s *core.State, _ core.Now) {
+		if b := s.Bindings[binding]; b != nil {
+			seen = s.SeenInstead(b.Slot, binding)
+		}
+	})
+	if seen == "" {
+		return err
+	}
+	err = err.With("seen", seen)
+	err.Message += fmt.Sprintf(": its page says %q", seen)
+	return err
 }
 
 // await waits for a lease's grant and then for its browser.
@@ -105,6 +125,8 @@ func (d *door) await(ctx context.Context, l *core.Lease, wait time.Duration) *co
 	var v *core.Lease
 	d.Engine.View(func(s *core.State, _ core.Now) { v = s.Leases[l.ID] })
 	switch {
+	case v.Refusal != nil:
+		return v.Refusal
 	case v.State == core.LeaseEnded && why != nil:
 		return why
 	case v.State == core.LeaseEnded:

@@ -241,6 +241,37 @@ func TestTheJournalCanBeFollowedWithoutGap(t *testing.T) {
 	}
 }
 
+func TestProbesAtThePersonsDoor(t *testing.T) {
+	d := newDoors(t)
+	const probe = `{"account":{"url":"https://shop.example/me","selector":"#email","pattern":"ada"}}`
+	bind := func(origins, probe string) string {
+		return `{"name":"p","slot":"shop","account":"ada","origins":[` + origins + `],"probe":` + probe + `}`
+	}
+	for body, want := range map[string]core.Code{
+		bind(`"https://shop.example"`, `{}`):  core.CodeInvalid,
+		bind(`"https://bank.example"`, probe): core.CodePolicy,
+		bind(`"https://shop.example"`, `{"account":{"url":"https://shop.example/me","selektor":"#email","pattern":"ada"}}`): core.CodeInvalid, // misspelt
+		bind(`"https://shop.example"`, `{"acount":{}}`):                                                                     core.CodeInvalid,
+	} {
+		d.refused(want, d.people, "POST", "/v1/bindings", "", body)
+	}
+	d.ok(d.people, "POST", "/v1/bindings", "", bind(`"https://shop.example"`, probe))
+	var b wire.BindingInfo
+	if err := json.Unmarshal([]byte(d.ok(d.people, "GET", "/v1/bindings/p", "", "")), &b); err != nil || b.Probe.Account.Pattern != "ada" || b.SignIn == nil || !b.SignIn.Probe || b.SignIn.Checked != nil {
+		t.Fatalf("%v %+v", err, b)
+	}
+	const path = "/v1/bindings/p/probe"
+	d.refused(core.CodeUnavailable, d.people, "POST", path, "", `{}`) // no browser
+	d.refused(core.CodeConflict, d.people, "POST", path, "", `{"if_epoch":99}`)
+	d.refused(core.CodeNotFound, d.people, "POST", path, "", `{"action":"none"}`)
+	d.refused(core.CodeInvalid, d.people, "POST", path, "", `{"url":"https://bank.example/"}`) // what is read is declared, not asked for
+	d.refused(core.CodeNotFound, d.people, "POST", "/v1/bindings/none/probe", "", `{}`)
+	d.refused(core.CodeConflict, d.people, "POST", "/v1/bindings/admin/probe", "", `{}`)
+	d.refused(core.CodeNotFound, d.agents, "POST", path, d.token("p", "ada"), `{}`)
+	// Without a wait nothing is started to look; the refusal says so.
+	d.refused(core.CodeBusy, d.agents, "POST", "/v1/leases", d.token("p", "ada"), `{"request_id":"r","binding":"p"}`)
+}
+
 // TestRoutesAreThoseOfTheTable: every row of the protocol's table is served at its door,
 // and the person's at no other.
 func TestRoutesAreThoseOfTheTable(t *testing.T) {

@@ -33,6 +33,7 @@ func (d *door) personRoutes(mux *http.ServeMux) {
 	route(mux, "DELETE /v1/bindings/{binding}", d.removeBinding)
 	route(mux, "POST /v1/bindings/{binding}/delegate", d.delegate)
 	route(mux, "POST /v1/bindings/{binding}/confirm", d.confirm)
+	route(mux, "POST /v1/bindings/{binding}/probe", d.probe)
 	route(mux, "GET /v1/delegations", d.delegations)
 	route(mux, "POST /v1/delegations/{delegation}/revoke", d.revokeDelegation)
 	route(mux, "POST /v1/leases/{lease}/answer", d.answerAsk)
@@ -325,7 +326,18 @@ func (d *door) bind(r *http.Request) (any, *core.Error) {
 }
 
 func (d *door) binding(r *http.Request) (any, *core.Error) {
-	return d.findBinding(core.BindingName(r.PathValue("binding")))
+	name := core.BindingName(r.PathValue("binding"))
+	b, err := d.findBinding(name)
+	if err != nil {
+		return nil, err
+	}
+	out := wire.BindingInfo{Binding: *b.(*core.Binding)}
+	if st := d.Engine.Status(out.Slot); st != nil {
+		if i := slices.IndexFunc(st.SignIns, func(v core.SignIn) bool { return v.Binding == name }); i >= 0 {
+			out.SignIn = &st.SignIns[i]
+		}
+	}
+	return out, nil
 }
 
 func (d *door) removeBinding(r *http.Request) (any, *core.Error) {
@@ -398,6 +410,42 @@ func (d *door) confirm(r *http.Request) (any, *core.Error) {
 		return nil, res.Refusal
 	}
 	return d.findBinding(name)
+}
+
+// probe answers when the look is over. The daemon bounds it, whatever the page does.
+func (d *door) probe(r *http.Request) (any, *core.Error) {
+	q, _, err := body[wire.ProbeRequest](r)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.checkPerson(q.By, q.IfEpoch); err != nil {
+		return nil, err
+	}
+	name := core.BindingName(r.PathValue("binding"))
+	res := d.Engine.Submit(r.Context(), core.RunProbe{Binding: name, Action: q.Action, IfEpoch: q.IfEpoch, By: d.by(q.By)})
+	if res.Refusal != nil {
+		return nil, res.Refusal
+	}
+	var b *core.Binding
+	d.Engine.View(func(s *core.State, _ core.Now) { b = s.Bindings[name] })
+	var p *core.Probed
+	d.Engine.Wait(r.Context(), b.Slot, probeWait, func(s *core.State, _ core.Now) bool {
+		p = s.ProbeResult(b.Slot, res.Probe)
+		return p != nil
+	})
+	if p == nil {
+		return nil, core.Refuse(core.CodeDeadline, "the probe was begun, and nothing came of it in time", "sessiondock status "+string(b.Slot))
+	}
+	out := wire.ProbeReply{
+		Probe: p.Probe, Kind: p.Kind, Binding: p.Binding, Slot: b.Slot, Epoch: p.Epoch, Generation: p.Generation,
+		AtMs: p.AtMs, Verdict: p.Verdict, Why: p.Why, Expected: b.Expected(p.Kind), Seen: p.Seen, URL: p.URL,
+	}
+	if p.Kind == "effect" {
+		if a, err := d.Engine.Action(p.Action); err == nil && a != nil {
+			out.Action = &a.Record
+		}
+	}
+	return out, nil
 }
 
 // checkPerson checks what every person's request may name.

@@ -35,6 +35,9 @@ const maxConns = 512
 // time that the client gave for the queue.
 const launchWait = 30 * time.Second
 
+// probeWait is how long a probe can take: the core ends it before.
+const probeWait = (core.MaxProbeWaitMs + core.ProbeGraceMs + 1000) * time.Millisecond
+
 // Server serves both doors.
 type Server struct {
 	Engine  *engine.Engine

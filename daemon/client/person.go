@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"net/url"
+	"time"
 
 	"sessiondock.dev/sessiondock/daemon/core"
 	"sessiondock.dev/sessiondock/daemon/wire"
@@ -75,9 +76,9 @@ func (c *Client) Bind(ctx context.Context, r wire.BindingRequest) (*core.Binding
 	return post[core.Binding](ctx, c, call{path: "/v1/bindings", body: r})
 }
 
-// Binding reads one binding.
-func (c *Client) Binding(ctx context.Context, b core.BindingName) (*core.Binding, error) {
-	return get[core.Binding](ctx, c, call{path: bindingPath(b, "")})
+// Binding reads one binding, with what is known of its account.
+func (c *Client) Binding(ctx context.Context, b core.BindingName) (*wire.BindingInfo, error) {
+	return get[wire.BindingInfo](ctx, c, call{path: bindingPath(b, "")})
 }
 
 // RemoveBinding removes a binding and with it every delegation of it.
@@ -123,6 +124,15 @@ func (c *Client) Quarantined(ctx context.Context) ([]core.Status, error) {
 // Confirm attests that a slot is signed in as the binding says.
 func (c *Client) Confirm(ctx context.Context, b core.BindingName, r wire.ConfirmRequest) (*core.Binding, error) {
 	return post[core.Binding](ctx, c, call{path: bindingPath(b, "/confirm"), body: r})
+}
+
+// Probe has the system look at the page that a binding declares, and returns what it
+// found.
+func (c *Client) Probe(ctx context.Context, b core.BindingName, r wire.ProbeRequest) (*wire.ProbeReply, error) {
+	return post[wire.ProbeReply](ctx, c, call{
+		path: bindingPath(b, "/probe"), body: r, timeout: (core.MaxProbeWaitMs+core.ProbeGraceMs)*time.Millisecond + waitMargin,
+		lookUp: "it may have been carried out; `sessiondock binding show " + string(b) + "` and `sessiondock actions` tell",
+	})
 }
 
 // Delegations lists the delegations, without their tokens.

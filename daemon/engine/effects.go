@@ -59,6 +59,10 @@ func (e *Engine) carry(eff core.Effect) {
 		}
 	case core.TrimJournal:
 		e.beginTrim(eff.UpTo)
+	case core.SendProbe:
+		if e.reg.Current(eff.Slot, eff.Epoch) {
+			e.send(eff.Slot, eff, Context{})
+		}
 	case core.StartLaunch:
 		e.group.Go(func() { e.start(eff) })
 	case core.StopLaunch:
@@ -237,6 +241,12 @@ func HashSecret(plain string) string {
 func startPages(s *core.State, slot *core.Slot) []string {
 	if l := s.Leases[slot.Lease]; l != nil {
 		if b := s.Bindings[l.Binding]; b != nil && b.Start != "" {
+			return []string{b.Start}
+		}
+	}
+	for _, l := range s.LiveLeases(slot.Name) {
+		// Nobody has the slot: the browser is to show whether it is signed in for this one.
+		if b := s.Bindings[l.Binding]; l.State == core.LeaseWaiting && b != nil && b.Start != "" {
 			return []string{b.Start}
 		}
 	}

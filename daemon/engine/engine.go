@@ -153,7 +153,7 @@ func (e *Engine) load() error {
 	}
 	s.Capacity = e.opts.Capacity
 	if e.state != nil {
-		s.Links, s.MemoryMB = e.state.Links, e.state.MemoryMB // of this life, not of the database
+		s.Links, s.Probes, s.MemoryMB = e.state.Links, e.state.Probes, e.state.MemoryMB // of this life, not of the database
 	}
 	e.state = s
 	return nil
@@ -533,6 +533,9 @@ func (e *Engine) show(all []decided) {
 			wake(a.Slot)
 		}
 		for name := range d.res.Delta.Links {
+			wake(name)
+		}
+		for name := range d.res.Delta.Probes {
 			wake(name)
 		}
 	}

@@ -297,6 +297,46 @@ func (r *rig) action(id core.ActionID) *core.Action {
 	return a
 }
 
+// A probe that a takeover has overtaken does not leave.
+func TestAProbeOfAnOvertakenEpochIsDropped(t *testing.T) { // I4
+	r := newRig(t)
+	page := core.ProbePage{URL: "https://shop.example/me", Selector: "#email"}
+	r.must(core.Bind{Spec: core.BindingSpec{Name: "b", Slot: "shop", Probe: &core.ProbeSpec{Account: &core.AccountProbe{ProbePage: page, Pattern: "ada"}}}, By: "human:test"})
+	probes := func() int {
+		return r.l.count(func(e core.Effect) bool { _, ok := e.(core.SendProbe); return ok })
+	}
+	hang := make(chan struct{})
+	r.st.mu.Lock()
+	r.st.hang = hang
+	r.st.mu.Unlock()
+	begun := make(chan core.Result, 1)
+	go func() { begun <- r.e.Submit(r.ctx, core.RunProbe{Binding: "b", By: "human:test"}) }()
+	time.Sleep(20 * time.Millisecond) // decided, and hanging in its commit
+	taken := make(chan core.Result, 1)
+	go func() {
+		res, _ := r.e.Takeover(r.ctx, core.Takeover{Slot: "shop", Surface: "popup", By: "human:popup"})
+		taken <- res
+	}()
+	time.Sleep(20 * time.Millisecond)
+	r.st.mu.Lock()
+	r.st.hang = nil
+	r.st.mu.Unlock()
+	close(hang)
+	res := <-begun
+	<-taken
+	r.until(func(s *core.State) bool {
+		p := s.ProbeResult("shop", res.Probe)
+		return p != nil && p.Verdict == "cut_off"
+	})
+	if n := probes(); n != 0 {
+		t.Fatalf("%d probes were sent although the person took over before their commit was done", n)
+	}
+	r.drain()
+	if res := r.must(core.RunProbe{Binding: "b", By: "human:test"}); res.Probe == "" || probes() != 1 {
+		t.Fatalf("the person's own probe: %+v, %d sent", res, probes())
+	}
+}
+
 func TestEffectsOfAnOvertakenEpochAreDropped(t *testing.T) { // I4
 	r := newRig(t)
 	r.lease()

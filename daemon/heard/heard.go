@@ -52,6 +52,14 @@ func Granted(slot core.SlotName, m *wire.Granted) core.Granted {
 	return core.Granted{Slot: slot, Nonce: m.Nonce, Epoch: m.Epoch}
 }
 
+// ProbeDone is what was seen at the page of a probe. More of it than is compared is cut.
+func ProbeDone(slot core.SlotName, m *wire.ProbeResult) core.ProbeDone {
+	return core.ProbeDone{
+		Slot: slot, Nonce: m.Nonce, Probe: m.Probe, Epoch: m.Epoch, State: m.State,
+		Text: clip(m.Text, wire.MaxProbeText), Cut: m.Cut || len(m.Text) > wire.MaxProbeText, URL: cleanURL(m.URL),
+	}
+}
+
 // Done is the host's last word on an action, on the link with this nonce. What was
 // seen, its result, does not go to the core.
 func Done(slot core.SlotName, nonce core.Nonce, m *wire.ActionDone) core.Done {

@@ -294,3 +294,55 @@ func TestTheSecondHostOfALaunchTakesTheLink(t *testing.T) {
 		t.Fatalf("%+v", f)
 	}
 }
+
+// A probe goes to the slot's extension and what it saw comes back, cut at its bound;
+// the state and the journal have the verdict alone.
+func TestAProbeAndItsAnswer(t *testing.T) {
+	r := newRig(t)
+	page := core.ProbePage{URL: "https://shop.example/me", Selector: "#email"}
+	r.must(core.Bind{By: "human:test", Spec: core.BindingSpec{
+		Name: "b", Slot: "shop", Origins: []string{"https://shop.example"},
+		Probe: &core.ProbeSpec{Account: &core.AccountProbe{ProbePage: page, Pattern: "ada@shop\\.example"}, WaitMs: 1234},
+	}})
+	c, nonce := r.up()
+	f := next[wire.Fence](c, "fence")
+	c.send(wire.Fenced{Nonce: nonce, Epoch: f.Epoch, Instance: "worker-1"})
+	c.send(wire.Drained{Nonce: nonce, Epoch: f.Epoch})
+	r.until(func(s *core.State) bool { return s.Slots["shop"].Fence.State == "drained" })
+	for text, want := range map[string]string{
+		" ada@shop.example": "match", "eve@shop.example": "mismatch",
+		"ada@shop.example" + strings.Repeat(" ", wire.MaxProbeText) + "or not": "unknown", // longer than is compared
+	} {
+		res := r.e.Submit(t.Context(), core.RunProbe{Binding: "b", By: "human:test"})
+		if res.Refusal != nil {
+			t.Fatal(res.Refusal)
+		}
+		p := next[wire.Probe](c, "probe")
+		if p.Nonce != nonce || p.Epoch != f.Epoch || p.Probe != res.Probe || p.URL != page.URL || p.Selector != page.Selector || p.WaitMs != 1234 {
+			t.Fatalf("%+v", p)
+		}
+		c.send(wire.ProbeResult{Nonce: "other", Probe: p.Probe, Epoch: p.Epoch, State: "seen", Text: "ada@shop.example"})
+		c.send(wire.ProbeResult{Nonce: nonce, Probe: "other", Epoch: p.Epoch, State: "seen", Text: "ada@shop.example"})
+		c.send(wire.ProbeResult{Nonce: nonce, Probe: p.Probe, Epoch: p.Epoch + 1, State: "seen", Text: "ada@shop.example"})
+		c.send(wire.ProbeResult{Nonce: nonce, Probe: p.Probe, Epoch: p.Epoch, State: "seen", Text: text, URL: page.URL + "?token=1"})
+		var got core.Probed
+		r.until(func(s *core.State) bool {
+			v := s.ProbeResult("shop", p.Probe)
+			if v != nil {
+				got = *v
+			}
+			return v != nil
+		})
+		if got.Verdict != want || got.URL != page.URL || !strings.HasPrefix(text, strings.TrimSuffix(got.Seen, "…")) {
+			t.Errorf("%.20q: %+v", text, got)
+		}
+	}
+	rows, err := r.e.Events(core.EventQuery{Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := json.Marshal(rows)
+	if !strings.Contains(string(text), "mismatch") || strings.Contains(string(text), "eve@") {
+		t.Errorf("the journal: %s", text)
+	}
+}

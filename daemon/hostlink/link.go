@@ -142,6 +142,11 @@ func (l *link) Carry(eff core.Effect, c engine.Context) {
 		l.post(wire.Forget{Nonce: l.nonce, Actions: eff.Actions})
 	case core.SendStopPage:
 		l.post(wire.StopPage{Nonce: l.nonce, Epoch: eff.Epoch, Tabs: tabRefs(eff.Tabs)})
+	case core.SendProbe:
+		l.post(wire.Probe{
+			Nonce: l.nonce, Probe: eff.Probe, Epoch: eff.Epoch,
+			URL: eff.URL, Selector: eff.Selector, Expression: eff.Expression, WaitMs: eff.WaitMs,
+		})
 	}
 }
 
@@ -238,6 +243,7 @@ var handlers = map[string]func(*link, context.Context, []byte) error{
 	"pull":           on((*link).pull),
 	"granted":        on((*link).granted),
 	"action.done":    on((*link).actionDone),
+	"probe.result":   on((*link).probeResult),
 	"stop.ready":     on(func(l *link, _ context.Context, _ *wire.StopReady) *core.Error { l.stopReady(); return nil }),
 	"person.hold":    on((*link).personHold),
 	"person.call":    on((*link).personCall),
@@ -299,6 +305,11 @@ func (l *link) pull(_ context.Context, m *wire.Pull) *core.Error {
 
 func (l *link) granted(_ context.Context, m *wire.Granted) *core.Error {
 	l.s.Engine.Enqueue(heard.Granted(l.slot, m))
+	return nil
+}
+
+func (l *link) probeResult(_ context.Context, m *wire.ProbeResult) *core.Error {
+	l.s.Engine.Enqueue(heard.ProbeDone(l.slot, m))
 	return nil
 }
 

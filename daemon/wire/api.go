@@ -84,6 +84,39 @@ type ConfirmRequest struct {
 	By      string      `json:"by,omitempty"`
 }
 
+// ProbeRequest: POST /v1/bindings/{binding}/probe.
+type ProbeRequest struct {
+	Action  core.ActionID `json:"action,omitempty"` // what became of it? Without one: is the account the expected one?
+	IfEpoch *core.Epoch   `json:"if_epoch,omitempty"`
+	By      string        `json:"by,omitempty"`
+}
+
+// ProbeReply says what a probe found. What the page said is for the person who asked,
+// and stored nowhere.
+type ProbeReply struct {
+	Probe      core.ProbeID     `json:"probe"`
+	Kind       string           `json:"kind" enum:"account,effect"`
+	Binding    core.BindingName `json:"binding"`
+	Slot       core.SlotName    `json:"slot"`
+	Epoch      core.Epoch       `json:"epoch"`      // under which it looked
+	Generation int64            `json:"generation"` // of the launch
+	AtMs       int64            `json:"at"`
+	// Verdict: match, mismatch (of account); applied, not_applied (of effect); unknown;
+	// cut_off (a takeover, or the end of the link or the browser, ended it).
+	Verdict  string       `json:"verdict" enum:"match,mismatch,applied,not_applied,unknown,cut_off"`
+	Why      string       `json:"why"`
+	Expected string       `json:"expected,omitempty"`
+	Seen     string       `json:"seen,omitempty"`   // what the page said, shortened
+	URL      string       `json:"url,omitempty"`    // where that was
+	Action   *core.Record `json:"action,omitempty"` // of effect: its record now
+}
+
+// BindingInfo answers GET /v1/bindings/{binding}.
+type BindingInfo struct {
+	core.Binding
+	SignIn *core.SignIn `json:"sign_in,omitempty"` // what is known of the account, if it needs one
+}
+
 // DelegationRow is a row of GET /v1/delegations. The token is never shown again.
 type DelegationRow struct {
 	Delegation  core.DelegationID `json:"delegation"`

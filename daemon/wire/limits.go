@@ -32,6 +32,8 @@ const (
 	MaxEvents = 1000
 	// MaxURL is how much of a URL is kept in reports and records.
 	MaxURL = 2048
+	// MaxProbeText is how much of a page a probe may tell.
+	MaxProbeText = core.MaxProbeText
 	// MaxQueuedActions is how many actions of one lease may wait their turn.
 	MaxQueuedActions = core.MaxLane
 )
@@ -55,6 +57,8 @@ const (
 	ActionDeadline = 30 * time.Second
 	// MaxActionDeadline is the longest deadline a client may name.
 	MaxActionDeadline = 10 * time.Minute
+	// ProbeWait is how long a probe's page may take if its binding does not say.
+	ProbeWait = core.ProbeWaitMs * time.Millisecond
 	// HelloWithin bounds the handshake of a host.
 	HelloWithin = 5 * time.Second
 )

@@ -316,6 +316,35 @@ type StopPage struct {
 	Tabs  []TabRef   `json:"tabs"` // empty: every tab with an affected document
 }
 
+// Probe has the extension read one page in a background tab of its own (D to X). H
+// passes it on under the epoch in force only: the highest that it was granted or fenced
+// at. A later fence, another probe and a lost link end it, unanswered.
+type Probe struct {
+	Nonce      core.Nonce   `json:"nonce"`
+	Probe      core.ProbeID `json:"probe"`
+	Epoch      core.Epoch   `json:"epoch"`
+	URL        string       `json:"url"`
+	Selector   string       `json:"selector,omitempty"`   // the one element whose text is read
+	Expression string       `json:"expression,omitempty"` // or an expression without side effects
+	WaitMs     int64        `json:"wait_ms"`              // how long the page may take
+}
+
+// ProbeResult answers Probe (X to D).
+type ProbeResult struct {
+	Nonce core.Nonce   `json:"nonce"`
+	Probe core.ProbeID `json:"probe"`
+	Epoch core.Epoch   `json:"epoch"`
+	// State: seen (Text is what was read, the same twice), absent (no such element or
+	// value came, or an empty one), several (the selector names more than one element),
+	// elsewhere (the page led to another origin, where nothing was read), silent (no
+	// page, or one that does not answer), refused (a gate or the browser did not let it
+	// through, or the expression failed or has a side effect; Text says which).
+	State string `json:"state" enum:"seen,absent,several,elsewhere,silent,refused"`
+	Text  string `json:"text,omitempty"` // at most MaxProbeText bytes
+	Cut   bool   `json:"cut"`            // there was more
+	URL   string `json:"url,omitempty"`  // where the page was: origin and path
+}
+
 // StopPrepare readies the browser for a clean stop (D to X): the extension answers
 // beforeunload dialogs from here on. Answered by StopReady.
 type StopPrepare struct {
@@ -388,6 +417,8 @@ var Messages = []struct {
 	{"cmd", "H", "X", Cmd{}},
 	{"cmd.result", "X", "H", CmdResult{}},
 	{"stop.page", "D", "X", StopPage{}},
+	{"probe", "D", "X", Probe{}},
+	{"probe.result", "X", "D", ProbeResult{}},
 	{"stop.prepare", "D", "X", StopPrepare{}},
 	{"stop.ready", "X", "D", StopReady{}},
 	{"person.hold", "X", "D", PersonHold{}},

@@ -27,6 +27,8 @@ export declare const LIMITS: {
   readonly MaxEvents: 1000;
   /** MaxURL is how much of a URL is kept in reports and records. */
   readonly MaxURL: 2048;
+  /** MaxProbeText is how much of a page a probe may tell. */
+  readonly MaxProbeText: 4096;
   /** MaxQueuedActions is how many actions of one lease may wait their turn. */
   readonly MaxQueuedActions: 64;
   /**
@@ -52,6 +54,8 @@ export declare const LIMITS: {
   readonly ActionDeadline: 30000;
   /** MaxActionDeadline is the longest deadline a client may name. (milliseconds) */
   readonly MaxActionDeadline: 600000;
+  /** ProbeWait is how long a probe's page may take if its binding does not say. (milliseconds) */
+  readonly ProbeWait: 10000;
   /** HelloWithin bounds the handshake of a host. (milliseconds) */
   readonly HelloWithin: 5000;
 };
@@ -100,6 +104,8 @@ export type DocumentID = string;
 export type LeaseID = string;
 /** Class says whether an action can have an effect on a website. */
 export type Class = string;
+/** of one probe, numbered by the journal */
+export type ProbeID = string;
 /** an agent's name, as its delegation gives it */
 export type AgentName = string;
 /** a binding's name, chosen by a person */
@@ -108,8 +114,6 @@ export type BindingName = string;
 export type Local = string;
 /** ULID */
 export type RetentionID = string;
-/** of one probe, numbered by the journal */
-export type ProbeID = string;
 
 /**
  * Error is a refusal. Every refusal of every part is one of these; on the wire it is
@@ -851,6 +855,47 @@ export interface StopPage {
 }
 
 /**
+ * Probe has the extension read one page in a background tab of its own (D to X). H passes
+ * it on under the epoch in force only: the highest that it was granted or fenced at. A
+ * later fence, another probe and a lost link end it, unanswered.
+ */
+export interface Probe {
+  t: 'probe';
+  nonce: Nonce;
+  probe: ProbeID;
+  epoch: Epoch;
+  url: string;
+  /** the one element whose text is read */
+  selector?: string;
+  /** or an expression without side effects */
+  expression?: string;
+  /** how long the page may take */
+  wait_ms: number;
+}
+
+/** ProbeResult answers Probe (X to D). */
+export interface ProbeResult {
+  t: 'probe.result';
+  nonce: Nonce;
+  probe: ProbeID;
+  epoch: Epoch;
+  /**
+   * State: seen (Text is what was read, the same twice), absent (no such element or value
+   * came, or an empty one), several (the selector names more than one element), elsewhere
+   * (the page led to another origin, where nothing was read), silent (no page, or one
+   * that does not answer), refused (a gate or the browser did not let it through, or the
+   * expression failed or has a side effect; Text says which).
+   */
+  state: 'seen' | 'absent' | 'several' | 'elsewhere' | 'silent' | 'refused';
+  /** at most MaxProbeText bytes */
+  text?: string;
+  /** there was more */
+  cut: boolean;
+  /** where the page was: origin and path */
+  url?: string;
+}
+
+/**
  * StopPrepare readies the browser for a clean stop (D to X): the extension answers
  * beforeunload dialogs from here on. Answered by StopReady.
  */
@@ -929,6 +974,8 @@ export type Message =
   | Cmd
   | CmdResult
   | StopPage
+  | Probe
+  | ProbeResult
   | StopPrepare
   | StopReady
   | PersonHold

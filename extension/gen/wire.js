@@ -13,6 +13,7 @@ export const LIMITS = Object.freeze({
   MaxEvidence: 64,
   MaxEvents: 1000,
   MaxURL: 2048,
+  MaxProbeText: 4096,
   MaxQueuedActions: 64,
   GrantTTL: 15000,
   FenceAck: 2000,
@@ -21,6 +22,7 @@ export const LIMITS = Object.freeze({
   ClaimWithin: 5000,
   ActionDeadline: 30000,
   MaxActionDeadline: 600000,
+  ProbeWait: 10000,
   HelloWithin: 5000,
 });
 
@@ -449,6 +451,24 @@ export const MESSAGES = Object.freeze({
     nonce: { kind: 'string' },
     epoch: { kind: 'uint' },
     tabs: { kind: 'array', nullable: true, element: { kind: 'object', struct: 'TabRef' } },
+  },
+  'probe': {
+    nonce: { kind: 'string' },
+    probe: { kind: 'string' },
+    epoch: { kind: 'uint' },
+    url: { kind: 'string' },
+    selector: { kind: 'string', optional: true },
+    expression: { kind: 'string', optional: true },
+    wait_ms: { kind: 'int' },
+  },
+  'probe.result': {
+    nonce: { kind: 'string' },
+    probe: { kind: 'string' },
+    epoch: { kind: 'uint' },
+    state: { kind: 'string', enum: ['seen', 'absent', 'several', 'elsewhere', 'silent', 'refused'] },
+    text: { kind: 'string', optional: true },
+    cut: { kind: 'bool' },
+    url: { kind: 'string', optional: true },
   },
   'stop.prepare': {
     nonce: { kind: 'string' },

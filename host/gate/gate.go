@@ -58,6 +58,18 @@ func (g *Gate) Check(e core.Epoch) *core.Error {
 	return nil
 }
 
+// System refuses the system's own work under every epoch but the one in force: the
+// highest that was granted or fenced. It needs no grant, for nobody may hold the slot.
+func (g *Gate) System(e core.Epoch) *core.Error {
+	switch {
+	case e == 0 || e > core.MaxEpoch:
+		return notAnEpoch(e)
+	case e != g.floor:
+		return fenced(e, g.floor)
+	}
+	return nil
+}
+
 // fenced says what the daemon's own refusal says: epoch is the slot's, your_epoch
 // the one that was asked for.
 func fenced(asked, now core.Epoch) *core.Error {

@@ -11,7 +11,7 @@ import (
 func TestGate(t *testing.T) {
 	const huge = core.MaxEpoch + 1
 	type op struct {
-		do    string // grant, fence, close, check
+		do    string // grant, fence, close, check, system
 		epoch core.Epoch
 		ok    bool
 	}
@@ -34,7 +34,12 @@ func TestGate(t *testing.T) {
 		"a fence beyond the range closes and poisons nothing": {
 			{"grant", 7, true}, {"fence", huge, false}, {"check", 7, false}, {"grant", 7, true}, {"check", 7, true},
 		},
-		"a fence of 0 closes":      {{"grant", 7, true}, {"fence", 0, false}, {"check", 7, false}},
+		"a fence of 0 closes": {{"grant", 7, true}, {"fence", 0, false}, {"check", 7, false}},
+		"the system works under the epoch in force, granted or not": {
+			{"system", 1, false}, {"fence", 8, true}, {"system", 8, true}, {"system", 7, false}, {"system", 9, false}, {"system", 0, false},
+			{"grant", 9, true}, {"system", 9, true}, {"system", 8, false}, {"fence", 10, true}, {"system", 9, false}, {"system", huge, false},
+			{"close", 0, true}, {"system", 10, true}, {"check", 10, false},
+		},
 		"the last epoch is usable": {{"grant", core.MaxEpoch, true}, {"check", core.MaxEpoch, true}},
 	}
 	for name, ops := range tests {
@@ -49,9 +54,11 @@ func TestGate(t *testing.T) {
 					err = g.Fence(o.epoch)
 				case "close":
 					g.Close()
-				case "check":
+				case "check", "system":
 					before := g
-					err = g.Check(o.epoch)
+					if err = g.Check(o.epoch); o.do == "system" {
+						err = g.System(o.epoch)
+					}
 					if g != before {
 						t.Fatalf("step %d: a check changed the gate", i)
 					}

@@ -96,6 +96,7 @@ var apiBodies = []any{
 	wire.AcquireRequest{}, wire.LeaseReply{}, wire.RenewRequest{}, wire.ResumeRequest{}, wire.ActRequest{},
 	wire.SlotRequest{}, wire.BindingRequest{}, wire.DelegateRequest{}, wire.DelegateReply{}, wire.ChangeRequest{},
 	wire.ResolveRequest{}, wire.QueueRow{}, wire.AgentReply{}, wire.AskRequest{}, wire.RetainRequest{}, wire.AnswerRequest{}, wire.ConfirmRequest{},
+	wire.ProbeRequest{}, wire.ProbeReply{}, wire.BindingInfo{},
 	wire.DelegationRow{}, wire.SlotInfo{}, wire.EventRow{}, wire.ErrorBody{},
 }
 
