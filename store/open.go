@@ -173,18 +173,24 @@ func begun(path string, err error) bool {
 	if !errors.As(err, &e) || e.Code() != sqlite3.SQLITE_READONLY_ROLLBACK {
 		return false
 	}
-	f, err := os.Open(path + "-journal")
+	journal, err := os.Open(path + "-journal")
 	if err != nil {
 		return false
 	}
-	defer f.Close()
+	defer journal.Close()
 	// The magic, the number of records, a nonce, and the database's size before, in pages.
 	var head [20]byte
-	if _, err := io.ReadFull(f, head[:]); err != nil {
-		return false
+	_, err = io.ReadFull(journal, head[:])
+	if err == nil && string(head[:8]) == "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" {
+		return binary.BigEndian.Uint32(head[16:]) <= 1
 	}
-	return string(head[:8]) == "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" && binary.BigEndian.Uint32(head[16:]) <= 1
+	// The journal was not written yet, and so not the database either: it is as it was.
+	info, err := os.Stat(path)
+	return err == nil && info.Size() <= pageBytes
 }
+
+// pageBytes is the size of SQLite's pages, unless a database says otherwise.
+const pageBytes = 4096
 
 // playBack lets SQLite undo what was begun.
 func playBack(path string) error {

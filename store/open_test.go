@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/json"
@@ -66,12 +67,23 @@ func cutShort(t *testing.T, committed ...string) string {
 // TestNewDatabaseThatWasCutShortIsMadeAgain: a kill while the very first database is made
 // must not keep every later daemon from starting.
 func TestNewDatabaseThatWasCutShortIsMadeAgain(t *testing.T) {
-	for name, committed := range map[string][]string{
-		"the first change":  nil,
-		"the second change": {"PRAGMA auto_vacuum = 2", "PRAGMA user_version = 0"},
+	onePage := []string{"PRAGMA auto_vacuum = 2", "PRAGMA user_version = 0"}
+	for name, prepare := range map[string]func(*testing.T) string{
+		"the first change":  func(t *testing.T) string { return cutShort(t) },
+		"the second change": func(t *testing.T) string { return cutShort(t, onePage...) },
+		"a journal that was not written yet": func(t *testing.T) string {
+			path := cutShort(t, onePage...)
+			if err := os.Truncate(path, 4096); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path+"-journal", bytes.Repeat([]byte("noise "), 1000), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := open(t, cutShort(t, committed...))
+			s := open(t, prepare(t))
 			if got := load(t, s); got.Seq != 0 || len(got.Slots) != 0 {
 				t.Fatal(text(got))
 			}

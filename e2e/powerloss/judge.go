@@ -182,7 +182,7 @@ func lay(dir string, m image) error {
 	return nil
 }
 
-// short of says how what was found falls short of what was acknowledged, or "".
+// lost says how what was found falls short of what was acknowledged, or "".
 func (b book) lost(f found, acknowledged int) string {
 	if f.chapter >= acknowledged {
 		return ""

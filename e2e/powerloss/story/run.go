@@ -7,8 +7,8 @@ import (
 )
 
 // Run plays the story of a seed on the database at path. It calls did after everything
-// that can be told from what the database holds: what came before chapter n, and then
-// its commit.
+// that can be told from what the database holds: each step of what comes before chapter
+// n, and then its commit.
 func Run(path string, seed uint64, chapters int, did func(n int, c Chapter, committed bool, db *store.Store) error) error {
 	db, err := store.Open(path)
 	if err != nil {
@@ -26,7 +26,7 @@ func Run(path string, seed uint64, chapters int, did func(n int, c Chapter, comm
 				db, err = store.Open(path)
 			}
 		case Trim:
-			err = trim(db, upTo)
+			err = trim(db, upTo, func() error { return did(n, c, false, db) })
 		}
 		if err != nil {
 			return fmt.Errorf("before chapter %d: %w", n, err)
@@ -56,11 +56,14 @@ func (c Chapter) Commit(db *store.Store) error {
 
 // trim lets the journal go up to an entry, piece by piece, and then some of the file's
 // free pages, as the engine does when it has nothing else to do.
-func trim(db *store.Store, upTo int64) error {
+func trim(db *store.Store, upTo int64, did func() error) error {
 	const piece = 64
 	for {
 		t, err := db.Trim(upTo, piece)
 		if err != nil || t.Entries == 0 && t.Freed == 0 {
+			return err
+		}
+		if err := did(); err != nil {
 			return err
 		}
 	}
