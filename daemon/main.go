@@ -20,6 +20,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/coreos/go-systemd/v22/activation"
 	sd "github.com/coreos/go-systemd/v22/daemon"
@@ -191,6 +192,7 @@ func serve(ctx context.Context, cancel func(), doors map[string]*net.UnixListene
 	if _, err := sd.SdNotify(false, sd.SdNotifyReady); err != nil {
 		log.Warn("systemd was not told", "err", err)
 	}
+	go watchdog(ctx, eng, log)
 	<-ctx.Done()
 	sd.SdNotify(false, sd.SdNotifyStopping)
 	group.Wait()
@@ -208,18 +210,19 @@ func serve(ctx context.Context, cancel func(), doors map[string]*net.UnixListene
 // listen takes the sockets from systemd if it passes them, and makes them otherwise.
 // The database's lock is held by now, so a socket that nobody answers on is stale.
 func listen(paths client.Paths) (map[string]*net.UnixListener, error) {
-	doors := map[string]*net.UnixListener{}
-	passed, err := activation.ListenersWithNames()
+	passed, err := passedSockets()
 	if err != nil {
 		return nil, err
 	}
+	doors := map[string]*net.UnixListener{}
 	for name, path := range map[string]string{"api": paths.APISocket(), "control": paths.ControlSocket(), "host": paths.HostSocket()} {
-		if ls := passed[name]; len(ls) > 0 {
-			u, ok := ls[0].(*net.UnixListener)
-			if !ok {
-				return nil, core.Refuse(core.CodeInvalid, "the socket "+name+" that systemd passed is not a unix socket", "look at sessiondock.socket")
+		if l := passed[path]; l != nil {
+			// The service manager made the directory, or found one.
+			if err := peer.OwnDir(filepath.Dir(path)); err != nil {
+				return nil, err
 			}
-			doors[name] = u
+			doors[name] = l
+			delete(passed, path)
 			continue
 		}
 		l, err := peer.Listen(path, 0o600)
@@ -228,7 +231,54 @@ func listen(paths client.Paths) (map[string]*net.UnixListener, error) {
 		}
 		doors[name] = l
 	}
+	for path := range passed {
+		return nil, core.Refuse(core.CodeInvalid, fmt.Sprintf("systemd passed a socket at %s, which is none of ours", path), "look at sessiondock.socket")
+	}
 	return doors, nil
+}
+
+// passedSockets are what the service manager listens on for us, by path.
+func passedSockets() (map[string]*net.UnixListener, error) {
+	all, err := activation.Listeners()
+	if err != nil {
+		return nil, err
+	}
+	byPath := map[string]*net.UnixListener{}
+	for _, l := range all {
+		u, ok := l.(*net.UnixListener)
+		if !ok {
+			return nil, core.Refuse(core.CodeInvalid, "systemd passed something that is not a listening unix socket", "look at sessiondock.socket")
+		}
+		byPath[u.Addr().String()] = u
+	}
+	return byPath, nil
+}
+
+// writerWithin is how long the writer may work on one input before it is taken to hang:
+// it takes milliseconds.
+const writerWithin = 10 * time.Second
+
+// watchdog tells the service manager, as often as that wants to hear it, that the engine
+// does its work.
+func watchdog(ctx context.Context, eng *engine.Engine, log *slog.Logger) {
+	every, err := sd.SdWatchdogEnabled(false)
+	if err != nil || every == 0 {
+		return
+	}
+	ticker := time.NewTicker(every / 3)
+	defer ticker.Stop()
+	for {
+		if eng.Alive(writerWithin) {
+			sd.SdNotify(false, sd.SdNotifyWatchdog)
+		} else {
+			log.Error("the writer hangs")
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 func supervisor(ctx context.Context, paths client.Paths, o options, ext extension.Key) (*supervise.Chosen, error) {

@@ -19,7 +19,7 @@ const HostName = "dev.sessiondock.host"
 var files embed.FS
 
 var templates = template.Must(template.New("").
-	Funcs(template.FuncMap{"json": quote, "xml": escape}).
+	Funcs(template.FuncMap{"json": quote, "xml": escape, "setting": setting, "quoted": quoted, "word": word}).
 	ParseFS(files, "*.tmpl"))
 
 // NativeHost renders the Native Messaging manifest of the host at hostPath, an
@@ -99,12 +99,20 @@ func quote(v string) (string, error) {
 	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
 }
 
-// render cannot fail for the embedded templates and string values; if it does,
-// the program was built wrongly.
+// render cannot fail for a template that takes every string; if it does, the program
+// was built wrongly.
 func render(name string, data map[string]string) []byte {
+	text, err := execute(name, data)
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+func execute(name string, data any) ([]byte, error) {
 	var b bytes.Buffer
 	if err := templates.ExecuteTemplate(&b, name, data); err != nil {
-		panic(fmt.Sprintf("manifests: %s: %v", name, err))
+		return nil, fmt.Errorf("manifests: %s: %w", name, err)
 	}
-	return b.Bytes()
+	return b.Bytes(), nil
 }

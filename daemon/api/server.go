@@ -61,6 +61,9 @@ type Health struct {
 	Extension string `json:"extension"` // the identifier of this installation's extension
 }
 
+// closeWithin is what requests that are being answered get when the daemon ends.
+const closeWithin = 500 * time.Millisecond
+
 // largeResult is how large a result must be for its memory to be given back at once.
 const largeResult = 4 << 20
 
@@ -84,15 +87,29 @@ func (s *Server) door(person bool) http.Handler {
 
 // Serve serves one door until ctx ends.
 func (s *Server) Serve(ctx context.Context, l *net.UnixListener, h http.Handler) error {
+	alive, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
 	srv := &http.Server{
 		Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 16 << 10,
-		BaseContext: func(net.Listener) context.Context { return ctx },
+		BaseContext: func(net.Listener) context.Context { return alive },
 		ConnContext: withCaller,
 		ErrorLog:    slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 	}
-	stop := context.AfterFunc(ctx, func() { srv.Close() })
+	conns := &checked{UnixListener: l, log: s.Log, free: make(chan struct{}, maxConns)}
+	stop := context.AfterFunc(ctx, func() {
+		l.Close()
+		srv.SetKeepAlivesEnabled(false)
+	})
 	defer stop()
-	err := srv.Serve(&checked{UnixListener: l, log: s.Log, free: make(chan struct{}, maxConns)})
+	err := srv.Serve(conns)
+	// What was accepted is answered, as far as it does not wait for something; what was not
+	// is left to whoever listens next on the same socket. Shutdown would drop a request
+	// that has not been read yet.
+	for late := time.Now().Add(closeWithin); ctx.Err() != nil && len(conns.free) > 0 && time.Now().Before(late); {
+		time.Sleep(time.Millisecond)
+	}
+	end()
+	srv.Close()
 	if errors.Is(err, http.ErrServerClosed) || ctx.Err() != nil {
 		return nil
 	}

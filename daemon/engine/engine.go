@@ -89,6 +89,7 @@ type Engine struct {
 	acks      acks
 	held      []request // the writer's own: what came while the database was closed
 	trim      trimmer
+	pulse     pulse
 
 	stopped chan struct{}
 	group   sync.WaitGroup
@@ -112,12 +113,13 @@ type request struct {
 func New(store Store, sup supervise.Supervisor, clock Clock, log *slog.Logger, opts Options) (*Engine, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	e := &Engine{
-		store: store, sup: sup, clock: clock, log: log, opts: opts,
+		sup: sup, clock: clock, log: log, opts: opts,
 		inbox: make(chan request, maxInbox), reg: fence.New(),
 		watch: map[core.SlotName]chan struct{}{}, links: map[core.SlotName]Link{},
 		payloads: newPayloads(), waiting: waiting{by: map[core.ActionID][]chan *core.Action{}},
 		acks: acks{by: map[ackKey]chan *core.Status{}}, stopped: make(chan struct{}), ctx: ctx, cancel: cancel,
 	}
+	e.store = watchedStore{store, &e.pulse}
 	if err := e.load(); err != nil {
 		cancel()
 		return nil, err
@@ -212,8 +214,10 @@ func (e *Engine) loop() {
 			return
 		case r := <-e.inbox:
 			e.batch(r)
+			e.pulse.rest()
 		case <-e.trim.due:
 			e.trimSome()
+			e.pulse.rest()
 		}
 	}
 }
@@ -300,6 +304,7 @@ func (d *decided) waitedFor() bool {
 // decide steps the state. If a takeover took a number that the step wanted, it is
 // decided again above it.
 func (e *Engine) decide(in core.Input) core.Result {
+	e.pulse.beat()
 	var own core.Epoch
 	if taken, ok := in.(core.Takeover); ok {
 		own = taken.Epoch
@@ -341,6 +346,7 @@ func (e *Engine) uncertain(all []decided, err error) {
 		}
 		e.log.Error("database cannot be opened again", "err", err)
 		e.putOffFor(reopenWait)
+		e.pulse.beat()
 	}
 }
 

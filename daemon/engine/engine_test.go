@@ -23,6 +23,7 @@ import (
 
 type link struct {
 	nonce core.Nonce
+	hang  chan struct{} // nil, or Carry waits for it, which it must not
 	mu    sync.Mutex
 	got   []core.Effect
 	at    []time.Time
@@ -30,6 +31,9 @@ type link struct {
 
 func (l *link) Nonce() core.Nonce { return l.nonce }
 func (l *link) Carry(e core.Effect, _ engine.Context) {
+	if l.hang != nil {
+		<-l.hang
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.got = append(l.got, e)

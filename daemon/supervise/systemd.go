@@ -180,12 +180,11 @@ func (s *Systemd) identify(ctx context.Context, l core.Launch) (core.Identity, e
 		return core.Identity{}, fmt.Errorf("control group %s has been made anew since the launch was recorded", path)
 	}
 	s.hold(l.ID, g)
-	return core.Identity{
-		Unit: l.Unit, InvocationID: u.invocation, Containment: "full",
-		KeeperPID: keeper.PID, KeeperStart: keeper.StartTime,
-		ControlGroup: path, GroupID: g.ID, CreatedUs: u.created,
-		Browser: l.Browser, Extension: l.Extension,
-	}, nil
+	id := l.Identity
+	id.InvocationID, id.CreatedUs, id.Containment = u.invocation, u.created, "full"
+	id.KeeperPID, id.KeeperStart = keeper.PID, keeper.StartTime
+	id.ControlGroup, id.GroupID = path, g.ID
+	return id, nil
 }
 
 func replaced(l core.Launch, u unitState) error {

@@ -90,7 +90,7 @@ func TestTheNextDaemonAdopts(t *testing.T) {
 	}
 	bare := core.Launch{ID: l.ID, BootID: l.BootID, Identity: core.Identity{Unit: l.Unit}} // the daemon died before it could record more
 	id, err = next.Adopt(f.ctx(), f.slot, bare)
-	id.Browser, id.Extension = l.Browser, l.Extension // these only the start can tell
+	id.Browser, id.Extension, id.Packaging = l.Browser, l.Extension, l.Packaging // these only the start can tell
 	if err != nil || id != l.Identity {
 		t.Fatalf("adopted %+v, %v; recorded %+v", id, err, l.Identity)
 	}
