@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -53,7 +54,7 @@ func (t *tx) act(in Act) *Error {
 	}
 	t.putAction(a)
 	t.res.Action = a
-	t.log("admitted", s, l.ID, a.Action, in.Summary)
+	t.log("admitted", s, l.ID, a.Action, cmp.Or(in.Summary, in.Verb))
 	switch {
 	case in.Beside:
 		t.send(a)

@@ -21,7 +21,7 @@ func (t *tx) startSlot(in StartSlot) *Error {
 		return Refuse(CodeCapacity, fmt.Sprintf("slot %s: %s", s.Name, text), "stop a browser that is not needed (sessiondock slot list), or raise the bound (sessiondockd --max-browsers)")
 	}
 	t.startLaunch(s, "person")
-	t.log("start", s, "", "", "")
+	t.log("start", s, "", "", "a person wants it")
 	return nil
 }
 

@@ -131,7 +131,7 @@ func (t *tx) permit(in *Acquire) (DelegationID, *Error) {
 // acquireAgain answers a request that came before. A capability is shown once; if
 // nobody has used it yet, the answer may have been lost, and a new one is given.
 func (t *tx) acquireAgain(id LeaseID, in Acquire) *Error {
-	l := t.lease(id)
+	l := t.seeLease(id)
 	t.res.Repeat = true
 	switch l.State {
 	case LeaseEnded:
@@ -140,6 +140,7 @@ func (t *tx) acquireAgain(id LeaseID, in Acquire) *Error {
 		}
 		return Refuse(CodeExpired, "the lease of this request has ended: "+l.Why, "acquire with a new request_id")
 	case LeaseWaiting, LeaseGranted:
+		l = t.lease(id)
 		l.CapHash = in.CapHash
 		if l.State == LeaseWaiting {
 			l.WaitUntil = t.now.In(in.WaitMs)
@@ -149,6 +150,7 @@ func (t *tx) acquireAgain(id LeaseID, in Acquire) *Error {
 		return Refuse(CodeConflict, fmt.Sprintf("the lease of this request is in use (%s)", l.ID), "use the capability that came with it, or a new request_id").With("lease", l.ID)
 	}
 	t.res.Lease = l
+	t.log("acquire again", t.seeSlot(l.Slot), l.ID, "", "the request came again; a new capability took the place of the first")
 	t.touch(l.Slot)
 	return nil
 }
@@ -202,7 +204,7 @@ func (t *tx) authenticated(id LeaseID, cap string) (*Lease, *Error) {
 	if l.State == LeaseGranted {
 		l = t.lease(id)
 		l.State, l.ClaimBy = LeaseActive, Deadline{}
-		t.log("claimed", t.seeSlot(l.Slot), l.ID, "", "")
+		t.log("claimed", t.seeSlot(l.Slot), l.ID, "", "its capability was used")
 	}
 	return l, nil
 }

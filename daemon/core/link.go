@@ -27,7 +27,9 @@ func (t *tx) linkUp(in LinkUp) *Error {
 		return Refuse(CodeConflict, fmt.Sprintf("a host of slot %s, whose launch has ended", s.Name), "")
 	}
 	if !s.Launch.Linked {
-		t.slot(s.Name).Launch.Linked = true
+		s = t.slot(s.Name)
+		s.Launch.Linked = true
+		t.log("linked", s, "", "", fmt.Sprintf("a host of launch %d was attested", s.Launch.Generation))
 	}
 	t.setLink(s.Name, LinkState{Nonce: in.Nonce})
 	return nil
@@ -217,7 +219,7 @@ func (t *tx) drained(in Drained) *Error {
 		}
 	}
 	s.Fence = FenceNow{State: "drained", SinceMs: t.now.WallMs}
-	t.log("drained", s, "", "", "")
+	t.log("drained", s, "", "", fmt.Sprintf("%d reports, %d documents still open", len(in.Reports), len(in.Documents)))
 	if s.Holder.Kind == "agent" {
 		t.emit(SendPoke{Slot: s.Name, Epoch: s.Epoch})
 	}
@@ -296,6 +298,8 @@ func (t *tx) granted(in Granted) *Error {
 	if l := t.seeLease(s.Lease); l.State == LeaseGranted && l.ClaimBy == (Deadline{}) {
 		l = t.lease(l.ID)
 		l.ClaimBy = t.now.In(ClaimMs)
+		t.by = "extension"
+		t.log("ready", s, l.ID, "", "to be claimed within "+span(ClaimMs))
 	}
 	return nil
 }

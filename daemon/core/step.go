@@ -14,12 +14,14 @@ import (
 // journaled when it says something about a principal.
 func Step(s *State, now Now, floor map[SlotName]Epoch, in Input) Result {
 	t := &tx{
-		s: s, now: now, by: "system", floor: floor,
+		s: s, now: now, in: in, by: "system", floor: floor,
 		slots: map[SlotName]*Slot{}, leases: map[LeaseID]*Lease{},
 		actions: map[ActionID]*Action{}, links: map[SlotName]LinkState{},
 		touched: map[SlotName]bool{},
 	}
 	t.res.Refusal = t.decide(in)
+	by := t.by
+	t.by = "system"                     // what follows is nobody's wish
 	for i := 0; i < len(t.order); i++ { // serving one may ask for another
 		t.dropKeys(t.order[i])
 		t.serve(t.order[i])
@@ -28,6 +30,7 @@ func Step(s *State, now Now, floor map[SlotName]Epoch, in Input) Result {
 	for _, name := range slices.Sorted(maps.Keys(t.forget)) {
 		t.emit(SendForget{Slot: name, Actions: t.forget[name]})
 	}
+	t.by = by
 	t.finish()
 	return t.res
 }

@@ -20,6 +20,7 @@ type Result struct {
 type tx struct {
 	s   *State
 	now Now
+	in  Input
 	by  string // the principal, for the journal
 	res Result
 
@@ -237,19 +238,15 @@ func (t *tx) log(kind string, slot *Slot, lease LeaseID, action ActionID, reason
 // finish puts the step's whole change into its first journal entry.
 func (t *tx) finish() {
 	d := &t.res.Delta
+	if len(d.Journal) == 0 {
+		t.dropUnchanged()
+	}
 	if len(d.Slots)+len(d.Bindings)+len(d.Delegations)+len(d.Leases)+len(d.Actions) == 0 {
 		return
 	}
+	t.outcomes()
 	if len(d.Journal) == 0 {
-		kind, reason := "noted", ""
-		var slot *Slot
-		var action ActionID
-		if len(d.Actions) > 0 {
-			a := d.Actions[0]
-			kind, reason = "settled", a.Summary+": local "+string(a.Local)+", remote "+string(a.Remote)
-			slot, action = t.seeSlot(a.Slot), a.Action
-		}
-		t.log(kind, slot, "", action, reason)
+		t.note()
 	}
 	change, err := d.change()
 	if err != nil {

@@ -88,6 +88,12 @@ func (w *world) do(in core.Input) core.Result {
 	if dump(w.s) != beforeText {
 		w.t.Fatalf("%T: Step changed the state itself", in)
 	}
+	for i, e := range res.Delta.Journal {
+		if err := core.CheckEntry(e); err != nil || e.Seq != w.s.Seq+1+int64(i) {
+			e.Change = nil
+			w.t.Fatalf("%T %s: %v, entry %d of the step: %+v", in, dump(in), err, i, e)
+		}
+	}
 	w.lessIsTheSame(in, res)
 	if d := &res.Delta; len(d.Journal) > 0 && d.Journal[0].Change != nil {
 		if whole, err := json.Marshal(d); err != nil || string(d.Journal[0].Change) != string(whole) {

@@ -107,6 +107,20 @@ A row for *api* is served on both sockets, one for *control* only on ` + "`contr
 		describe(&w, o)
 	}
 
+	w.WriteString(`
+## Entries of the journal
+
+Each has the number (` + "`seq`" + `) after which a reader goes on, the time, the principal (` + "`human:SURFACE`, `agent:NAME`, `extension`, `host`, `supervisor` or `system`" + `, which is the daemon itself) and a reason. One that names a slot has the epoch that the slot was at. What is typed into pages is in none. A stream sends each as one server-sent event with its number as ` + "`id`" + `, and in silence a comment with the number up to which it has looked.
+
+An entry that has been trimmed (` + "`--journal-age`, `--journal-size`" + ` of the daemon) is not given any more: in its place a reader gets one row of kind ` + "`" + core.NotKept + "`" + ` with the number of the last such entry. A reader that asks for entries after a number which the journal has not reached is refused with ` + "`conflict`" + `: its number is of another database.
+
+| kind | names | meaning |
+|---|---|---|
+`)
+	for _, k := range core.Kinds {
+		row(&w, code(k.Kind), code(strings.Fields(k.Of)...), cell(k.Help))
+	}
+
 	w.WriteString("\n## Codes\n\nEvery refusal is `{\"error\": {\"code\", \"message\", \"hint\", \"detail\"}}`. Clients decide on the code alone.\n\n| code | HTTP | exit | send again | meaning |\n|---|---|---|---|---|\n")
 	for _, c := range core.Codes {
 		row(&w, code(string(c.Code)), strconv.Itoa(c.HTTP), strconv.Itoa(c.Exit), string(c.Retry), cell(c.Meaning))
