@@ -55,7 +55,7 @@ var arrows = []arrow{
 	{"daemon/client", []string{"daemon/core", "daemon/wire"},
 		"a client knows the protocol only, so that it works against any daemon that speaks it"},
 	{"daemon", []string{"daemon/api", "daemon/client", "daemon/core", "daemon/engine", "daemon/failpoint", "daemon/hostlink", "daemon/peer",
-		"daemon/supervise", "daemon/wire", "extension", "extension/packed", "manifests", "store"},
+		"daemon/supervise", "daemon/wire", "daemon/chromium", "extension", "extension/packed", "manifests", "store"},
 		"it wires the parts and is the only one that sees the store; of the client it uses the paths"},
 	{"store", []string{"daemon/core"},
 		"it keeps the authority's entities and knows nothing of who asks for them"},
@@ -73,8 +73,12 @@ var arrows = []arrow{
 		"a gate that knew more than an epoch could be talked into something"},
 	{"host", []string{"daemon/client", "daemon/core", "daemon/peer", "daemon/wire", "host/act", "host/gate", "host/native"},
 		"the broker relays; with the engine or the store in it, it could decide. Of the client it uses the paths"},
-	{"cli", []string{"cli/demo", "daemon/client", "daemon/core", "daemon/wire"},
-		"the command line has one door, the API; anything else would be a second authority"},
+	{"install", []string{"daemon/chromium", "daemon/client", "daemon/core", "manifests"},
+		"it puts files in their places and takes them away; the daemon is known to it by its paths alone"},
+	{"install/doctor", []string{"daemon/chromium", "daemon/client", "daemon/core", "daemon/wire", "extension", "install", "manifests"},
+		"it looks and changes nothing; of the daemon it asks what anybody may ask"},
+	{"cli", []string{"cli/demo", "daemon/chromium", "daemon/client", "daemon/core", "daemon/wire", "extension", "extension/packed", "install", "install/doctor", "manifests"},
+		"the command line has one door, the API; anything else would be a second authority. Installer and doctor look at files besides"},
 	{"cli/demo", []string{"daemon/client", "daemon/core", "daemon/wire"},
 		"the demonstration shows what a user can do, through the door that a user has"},
 }
@@ -98,7 +102,7 @@ var reserves = []reserve{
 	{"github.com/coreos/go-systemd/", []string{"daemon", "daemon/supervise"}, "the service manager is the supervisor's"},
 	{"github.com/godbus/dbus/", []string{"daemon/supervise"}, "D-Bus is how the supervisor talks to the service manager, and nothing else is said there"},
 	{"github.com/spf13/cobra", []string{"cli", "cli/demo"}, "only the command line has a command line"},
-	{"os/exec", []string{"daemon/chromium", "daemon/supervise", "cli", "cli/demo"}, "who starts a process answers for its end"},
+	{"os/exec", []string{"daemon/chromium", "daemon/supervise", "install", "install/doctor", "cli", "cli/demo"}, "who starts a process answers for its end"},
 }
 
 // impure is what package core must not import: each would make Step depend on more

@@ -20,6 +20,7 @@ func exitCodesTopic() *cobra.Command {
 	}{
 		{1, "refused or failed; the code after \"error:\" says why"},
 		{2, "the command line or the request is wrong"},
+		{notSecure, "doctor: slots can be used, and a promise about them does not hold"},
 		{10, "the daemon, or the browser behind it, cannot be reached"},
 		{11, "the slot is busy, or no more browsers may run; ask again"},
 		{12, "the lease is lost: fenced or expired"},

@@ -8,6 +8,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -26,6 +27,7 @@ import (
 	sd "github.com/coreos/go-systemd/v22/daemon"
 
 	"sessiondock.dev/sessiondock/daemon/api"
+	"sessiondock.dev/sessiondock/daemon/chromium"
 	"sessiondock.dev/sessiondock/daemon/client"
 	"sessiondock.dev/sessiondock/daemon/core"
 	"sessiondock.dev/sessiondock/daemon/engine"
@@ -71,6 +73,9 @@ func main() {
 	}
 	if len(os.Args) > 1 && os.Args[1] == "enter" {
 		os.Exit(supervise.EnterMain(os.Args[2:]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == "packaging" {
+		os.Exit(packagings())
 	}
 	var o options
 	f := flag.NewFlagSet("sessiondockd", flag.ContinueOnError)
@@ -286,7 +291,7 @@ func supervisor(ctx context.Context, paths client.Paths, o options, ext extensio
 	if err != nil {
 		return nil, err
 	}
-	packages := &packed.Store{Dir: filepath.Join(paths.Data, "extension", "packed"), Key: ext}
+	packages := &packed.Store{Dir: paths.Packages(), Key: ext}
 	return supervise.Choose(ctx, supervise.Config{
 		Dirs:           supervise.Dirs{DataDir: paths.Data, RunDir: paths.Runtime, StateDir: paths.State, CacheDir: paths.Cache},
 		Browser:        o.browser,
@@ -303,6 +308,23 @@ func supervisor(ctx context.Context, paths client.Paths, o options, ext extensio
 		},
 		Packaging: o.packaging,
 	}, o.keep)
+}
+
+// packagings is `sessiondockd packaging`: it tries how the extension can be put into
+// the browser here, for doctor. It must be this program that tries, because some
+// systems allow user namespaces by program.
+func packagings() int {
+	ctx := context.Background()
+	browser, err := chromium.Find("")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		return core.CodeUnavailable.Info().Exit
+	}
+	c := supervise.Config{Package: func(context.Context, string) (supervise.Package, error) { return supervise.Package{}, nil }}
+	if err := json.NewEncoder(os.Stdout).Encode(c.Trials(ctx, (&chromium.Versions{}).Of(ctx, browser))); err != nil {
+		return 1
+	}
+	return 0
 }
 
 // bodyKey reads or makes the key of request hashes. Without it a password that was

@@ -46,6 +46,9 @@ func (p Paths) Database() string { return filepath.Join(p.State, "sessiondock.db
 // identifier.
 func (p Paths) ExtensionKey() string { return filepath.Join(p.State, "extension.pem") }
 
+// Packages holds the signed packages of the extension.
+func (p Paths) Packages() string { return filepath.Join(p.Data, "extension", "packed") }
+
 // Log is where a detached daemon writes its messages.
 func (p Paths) Log() string { return filepath.Join(p.State, "sessiondockd.log") }
 

@@ -128,7 +128,7 @@ func flags(p places, ext packaged, v chromium.Version, s Spec) ([]string, *core.
 // its service manager, those of ours, and those by which flags could be added.
 var withheld = []string{"NOTIFY_SOCKET=", "LISTEN_PID=", "LISTEN_FDS=", "LISTEN_FDNAMES=", "WATCHDOG_", "INVOCATION_ID=",
 	"JOURNAL_STREAM=", "SYSTEMD_EXEC_PID=", "MEMORY_PRESSURE_", "SESSIONDOCK_", "CHROMIUM_FLAGS=", "CHROMIUM_USER_FLAGS=",
-	"CHROME_USER_DATA_DIR=", "TMPDIR=", "DBUS_SESSION_BUS_ADDRESS="}
+	"CHROME_USER_DATA_DIR=", "TMPDIR=", "DBUS_SESSION_BUS_ADDRESS=", "BREAKPAD_DUMP_LOCATION="}
 
 // environment is the person's, without what is withheld, and the launch's own.
 func environment(base []string, p places, hostSocket string, s Spec) []string {
@@ -151,6 +151,8 @@ next:
 		// The person's bus is not the slot's. By it Chromium has the service manager move
 		// it into a unit of its own, out of the launch's, and portals start programs.
 		"DBUS_SESSION_BUS_ADDRESS=disabled:",
+		// What it notes of a crash holds parts of pages, and is the slot's.
+		"BREAKPAD_DUMP_LOCATION="+filepath.Join(p.logs, "crashes"),
 	)
 }
 

@@ -67,12 +67,13 @@ func TestFlags(t *testing.T) {
 }
 
 func TestEnvironment(t *testing.T) {
-	p := places{temp: "/c/tmp/x"}
+	p := places{temp: "/c/tmp/x", logs: "/s/x"}
 	base := []string{"HOME=/h", "DISPLAY=:1", "LANG=C", "NOTIFY_SOCKET=/n", "LISTEN_FDS=2", "SESSIONDOCK_CAPABILITY=c",
 		"CHROMIUM_FLAGS=--no-sandbox", "TMPDIR=/tmp", "DBUS_SESSION_BUS_ADDRESS=unix:path=/run/user/1/bus"}
 	got := environment(base, p, "/r/host.sock", Spec{Slot: "shop", Launch: "L", Secret: "s"})
 	want := []string{"HOME=/h", "DISPLAY=:1", "LANG=C", "SESSIONDOCK_SLOT=shop", "SESSIONDOCK_LAUNCH=L",
-		"SESSIONDOCK_SECRET=s", "SESSIONDOCK_HOST_SOCKET=/r/host.sock", "TMPDIR=/c/tmp/x", "DBUS_SESSION_BUS_ADDRESS=disabled:"}
+		"SESSIONDOCK_SECRET=s", "SESSIONDOCK_HOST_SOCKET=/r/host.sock", "TMPDIR=/c/tmp/x", "DBUS_SESSION_BUS_ADDRESS=disabled:",
+		"BREAKPAD_DUMP_LOCATION=/s/x/crashes"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
