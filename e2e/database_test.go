@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"database/sql"
+	"debug/buildinfo"
 	"errors"
 	"fmt"
 	"os"
@@ -114,4 +115,25 @@ func hashes(t *testing.T, path string) string {
 		all = append(all, fmt.Sprintf("%s %x", suffix, sha256.Sum256(text)))
 	}
 	return strings.Join(all, " ")
+}
+
+// TestTheDaemonHasNoSwitchOfTests: the crash test's failpoints and the power-loss test's
+// control are behind build tags, and what ships is built with none.
+func TestTheDaemonHasNoSwitchOfTests(t *testing.T) {
+	home, _ := demo.InHome()
+	path := filepath.Join(home.Bin(), "sessiondockd")
+	info, err := buildinfo.ReadFile(path)
+	must(t, err)
+	for _, s := range info.Settings {
+		if s.Key == "-tags" {
+			t.Errorf("it is built with the tags %s", s.Value)
+		}
+	}
+	text, err := os.ReadFile(path)
+	must(t, err)
+	for _, name := range []string{"SESSIONDOCK_FAILPOINT", "before-commit", "before-effect"} {
+		if bytes.Contains(text, []byte(name)) {
+			t.Errorf("it knows of %s", name)
+		}
+	}
 }
