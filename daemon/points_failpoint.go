@@ -39,6 +39,13 @@ func (p pointed) Commit(d *core.Delta) error {
 	return nil
 }
 
+func (p pointed) Trim(upTo int64, limit int) (core.Trimmed, error) {
+	failpoint.Hit("before-trim")
+	t, err := p.Store.Trim(upTo, limit)
+	failpoint.Hit("after-trim")
+	return t, err
+}
+
 func (p pointed) Reopen() error {
 	failpoint.Hit("before-reopen")
 	if err := p.Store.Reopen(); err != nil {

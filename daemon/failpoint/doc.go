@@ -16,6 +16,8 @@
 //	commit-kept     COMMIT answers an error, and all was written
 //	before-reopen   a commit has failed; the database is about to be opened again
 //	during-reopen   it is open again; nothing was read yet
+//	before-trim     a piece of the journal is about to go
+//	after-trim      it has gone
 //	before-effect   an effect is about to leave: a frame to a host, a browser's start
 //	after-effect    it has left; whoever asked has no answer
 package failpoint

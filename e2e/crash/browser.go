@@ -66,9 +66,12 @@ const sightings = "sightings.jsonl"
 func browse(args []string) error {
 	b := &browser{reports: map[core.ActionID]*wire.ActionReport{}}
 	for _, a := range args {
-		if a == "--version" {
-			fmt.Println("Chromium stand-in")
+		switch {
+		case a == "--version":
+			fmt.Println("a stand-in")
 			return nil
+		case strings.HasPrefix(a, "--pack-extension"):
+			return errors.New("a stand-in packs nothing: it loads no extension either")
 		}
 		if dir, ok := strings.CutPrefix(a, "--user-data-dir="); ok {
 			b.profile = dir

@@ -125,10 +125,15 @@ func TestWhatIsMissing(t *testing.T) {
 		Slots:  []*core.Slot{{Name: "desk", Epoch: 7, Ceiling: 107, Holder: core.Holder{Kind: "none"}}},
 		Leases: []*core.Lease{{ID: "l1", Slot: "desk", State: core.LeaseSuspended, Epoch: 5, CapHash: "other"}},
 	})
-	e := newEvidence(state, []core.Entry{
+	entries := []core.Entry{
 		{Seq: 1, Kind: "takeover", Slot: "desk", Epoch: 7, Principal: "human:p1"},
 		{Seq: 2, Kind: "granted", Slot: "desk", Lease: "l1", Epoch: 5, Principal: "agent:ada"},
-	})
+		{Seq: 3, Kind: "takeover", Slot: "desk", Epoch: 108, Principal: "extension"},
+	}
+	e, err := newEvidence(nil, state, core.NewState(), entries[:2])
+	if err != nil {
+		t.Fatal(err)
+	}
 	l := newLedger()
 	l.takeover("desk", 7, "p1")
 	l.takeover("desk", 8, "p2")
@@ -146,9 +151,32 @@ func TestWhatIsMissing(t *testing.T) {
 	if u := l.untold(); len(u) != 1 || u[0].epoch != 8 {
 		t.Errorf("untold: %v", u)
 	}
-	told := newEvidence(state, append(e.entries, core.Entry{Seq: 3, Kind: "takeover", Slot: "desk", Epoch: 108, Principal: "extension"}))
+	snapshot := core.NewState()
+	snapshot.Seq = 1
+	told, err := newEvidence(e, state, snapshot, entries[1:])
+	if err != nil {
+		t.Fatal(err)
+	}
 	l.check(nil, told)
 	if u := l.untold(); len(u) != 0 {
 		t.Errorf("still untold: %v", fmt.Sprint(u))
+	}
+	changed := []core.Entry{entries[1], entries[2]}
+	changed[0].Epoch++
+	far := core.NewState()
+	far.Seq = 3
+	for name, of := range map[string]struct {
+		before   *evidence
+		snapshot *core.State
+		kept     []core.Entry
+	}{
+		"a journal that is shorter":            {told, core.NewState(), entries[:2]},
+		"a journal with another entry":         {told, snapshot, changed},
+		"a journal with a gap":                 {e, core.NewState(), entries[1:]},
+		"a journal that was trimmed too early": {e, far, []core.Entry{{Seq: 4, Kind: "late"}}},
+	} {
+		if _, err := newEvidence(of.before, state, of.snapshot, of.kept); err == nil {
+			t.Errorf("%s is taken for a good one", name)
+		}
 	}
 }

@@ -45,7 +45,7 @@ func start(home demo.Home, p place, point string) (*daemon, error) {
 	}
 	d := &daemon{
 		control: client.New(p.paths.ControlSocket()), api: client.New(p.paths.APISocket()),
-		cmd: exec.Command(filepath.Join(home.Bin(), "sessiondockd")), log: log, start: info.Size(), ended: make(chan struct{}),
+		cmd: exec.Command(filepath.Join(home.Bin(), "sessiondockd"), p.flags...), log: log, start: info.Size(), ended: make(chan struct{}),
 	}
 	d.cmd.Env = append(p.environ(), "SESSIONDOCK_FAILPOINT="+point)
 	d.cmd.Stdout, d.cmd.Stderr = log, log
@@ -146,11 +146,22 @@ func (d *daemon) stop() error {
 type place struct {
 	dir   string
 	paths client.Paths
+	flags []string // of the daemon
 }
+
+// trimmed is to how many bytes the journal is trimmed in every other place, which a few
+// rounds exceed.
+const trimmed = 1 << 20
 
 // newPlace makes one. All share the run's sockets, whose paths have to be short.
 func newPlace(home demo.Home, n int) (place, error) {
-	p := place{dir: filepath.Join(home.Dir, fmt.Sprintf("life-%d", n))}
+	p := place{
+		dir:   filepath.Join(home.Dir, fmt.Sprintf("life-%d", n)),
+		flags: []string{"--supervisor=direct", "--packaging=load"}, // a stand-in takes no package
+	}
+	if n%2 == 0 {
+		p.flags = append(p.flags, fmt.Sprintf("--journal-size=%d", trimmed))
+	}
 	if err := os.Mkdir(p.dir, 0o700); err != nil {
 		return p, err
 	}

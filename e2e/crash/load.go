@@ -207,8 +207,9 @@ func (a *agent) lostControl(err error) error {
 
 // delegated gets a delegation of a new binding from a person.
 func (a *agent) delegated(ctx context.Context, d *daemon) error {
+	known := a.ledger.highest(a.slot) > 0
 	if _, err := d.control.Slot(ctx, a.slot); code(err) == core.CodeNotFound {
-		if a.ledger.highest(a.slot) > 0 {
+		if known {
 			a.ledger.gone("slot "+string(a.slot), err)
 		}
 		st, err := d.control.CreateSlot(ctx, wire.SlotRequest{Slot: a.slot})
@@ -238,7 +239,7 @@ func (a *agent) delegated(ctx context.Context, d *daemon) error {
 
 func (a *agent) acquire(ctx context.Context, d *daemon) error {
 	a.forMs = []int64{2000, 600_000}[a.rng.IntN(2)]
-	r, err := d.api.Acquire(ctx, a.token, wire.AcquireRequest{Binding: a.binding, ForMs: a.forMs, WaitMs: 300})
+	r, err := d.api.Acquire(ctx, a.token, wire.AcquireRequest{Binding: a.binding, ForMs: a.forMs, WaitMs: 800})
 	if code(err) == core.CodeUnauthenticated && r == nil {
 		a.ledger.gone("the delegation of binding "+string(a.binding), err)
 		a.token = ""

@@ -73,6 +73,9 @@ func prepare(bin string) error {
 	return programs.BuildWith(bin, "-tags=failpoint")
 }
 
+// enough is in how many rounds everything that matters has been acknowledged.
+const enough = 20
+
 // crash plays so many rounds.
 func crash(ctx context.Context, home demo.Home, rounds int, seed uint64, log io.Writer) (report, error) {
 	if seed == 0 {
@@ -99,6 +102,11 @@ func crash(ctx context.Context, home demo.Home, rounds int, seed uint64, log io.
 		fmt.Fprintf(log, "  %-14s %d\n", name, n)
 	}
 	out.Acknowledged, out.Lost, out.Reused = r.acknowledged, r.lost, r.reused
+	for _, kind := range []string{"takeover", "grant", "action"} {
+		if rounds >= enough && r.kinds[kind] == 0 {
+			return out, fmt.Errorf("no %s was ever acknowledged: not all is tried that should be", kind)
+		}
+	}
 	return out, nil
 }
 

@@ -39,21 +39,23 @@ var plans = []struct {
 	most  int
 	then  string
 }{
-	{point: "before-commit", most: 60},
-	{point: "after-commit", most: 60},
-	{point: "before-effect", most: 60},
-	{point: "after-effect", most: 60},
-	{point: "commit-lost", most: 40},
-	{point: "commit-kept", most: 40},
-	{point: "commit-lost", most: 40, then: ",before-reopen:1"},
-	{point: "commit-kept", most: 40, then: ",before-reopen:1"},
-	{point: "commit-lost", most: 40, then: ",during-reopen:1"},
-	{point: "commit-kept", most: 40, then: ",during-reopen:1"},
-	{point: "commit-kept", most: 40, then: ",before-commit:2"},
+	{point: "before-commit", most: 30},
+	{point: "after-commit", most: 30},
+	{point: "before-effect", most: 30},
+	{point: "after-effect", most: 30},
+	{point: "before-trim", most: 8},
+	{point: "after-trim", most: 8},
+	{point: "commit-lost", most: 20},
+	{point: "commit-kept", most: 20},
+	{point: "commit-lost", most: 20, then: ",before-reopen:1"},
+	{point: "commit-kept", most: 20, then: ",before-reopen:1"},
+	{point: "commit-lost", most: 20, then: ",during-reopen:1"},
+	{point: "commit-kept", most: 20, then: ",during-reopen:1"},
+	{point: "commit-kept", most: 20, then: ",before-commit:2"},
 	// On a slow disk takeovers are acknowledged before they are written.
-	{point: "before-commit", most: 40, then: ",slow-disk:1"},
-	{point: "before-commit", most: 40, then: ",slow-disk:1"},
-	{point: "after-effect", most: 60, then: ",slow-disk:1"},
+	{point: "before-commit", most: 20, then: ",slow-disk:1"},
+	{point: "before-commit", most: 20, then: ",slow-disk:1"},
+	{point: "after-effect", most: 30, then: ",slow-disk:1"},
 }
 
 // random is the plan of a kill at any moment.
@@ -145,7 +147,7 @@ func (r *run) round(ctx context.Context) error {
 // plan draws how a round ends: half of them at a failpoint, half at any moment.
 func (r *run) plan() (point string, until time.Duration) {
 	if r.rng.IntN(2) == 0 {
-		return []string{random, random, "slow-disk:1"}[r.rng.IntN(3)], time.Duration(r.rng.Int64N(int64(time.Second)))
+		return []string{random, random, "slow-disk:1"}[r.rng.IntN(3)], time.Duration(r.rng.Int64N(int64(longest)))
 	}
 	p := plans[r.rng.IntN(len(plans))]
 	n := 1 + r.rng.IntN(p.most)
@@ -245,16 +247,27 @@ func (r *run) look() error {
 			return err
 		}
 	}
-	now, err := r.read()
+	f, err := r.read()
 	if err != nil {
 		return err
+	}
+	now, err := newEvidence(r.before, f.state, f.snapshot, f.kept)
+	if err != nil {
+		r.ledger.gone("the journal", err)
+		return nil
 	}
 	r.ledger.check(r.before, now)
 	r.before = now
 	return nil
 }
 
-func (r *run) read() (e *evidence, err error) {
+// found is what a database holds.
+type found struct {
+	state, snapshot *core.State
+	kept            []core.Entry
+}
+
+func (r *run) read() (f *found, err error) {
 	dir := filepath.Join(r.place.dir, "copy")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
@@ -282,16 +295,20 @@ func (r *run) read() (e *evidence, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var entries []core.Entry
-	for {
-		more, err := s.Journal(int64(len(entries)), store.MaxEvents)
+	snapshot, err := s.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	var kept []core.Entry
+	for at := snapshot.Seq; ; at += store.MaxEvents {
+		more, err := s.Journal(at, store.MaxEvents)
 		if err != nil {
 			return nil, err
 		}
-		if len(more) == 0 {
-			return newEvidence(state, entries), nil
+		kept = append(kept, more...)
+		if len(more) < store.MaxEvents {
+			return &found{state, snapshot, kept}, nil
 		}
-		entries = append(entries, more...)
 	}
 }
 
