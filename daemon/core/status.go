@@ -11,7 +11,7 @@ func StatusOf(s *State, now Now, name SlotName) *Status {
 	t := &tx{s: s, now: now}
 	st := &Status{
 		Slot: name, AtMs: now.WallMs,
-		Authority: AuthorityNow{Holder: slot.Holder, Epoch: slot.Epoch, Lease: slot.Lease, Fence: slot.Fence.State},
+		Authority: AuthorityOf(s, now, slot),
 		Local:     LocalNow{State: "idle", Commands: []CommandNow{}, Documents: []DocNow{}, Downloads: []string{}},
 		Remote:    RemoteNow{State: "none_seen", Requests: []RequestNow{}},
 		Offer:     Offer{Why: []string{}},
@@ -19,8 +19,6 @@ func StatusOf(s *State, now Now, name SlotName) *Status {
 	}
 	if l := s.Leases[slot.Lease]; l != nil {
 		st.Binding = l.Binding
-		st.Authority.ExpiresInMs = l.Expires.LeftMs(now)
-		st.Authority.Ready = slot.Holder.Kind == "agent" && s.Links[name].Granted == slot.Epoch
 	}
 	if l := s.Leases[slot.Interrupted]; l != nil && l.State == LeaseInterrupted {
 		st.Binding = l.Binding
@@ -91,6 +89,16 @@ func StatusOf(s *State, now Now, name SlotName) *Status {
 	st.Probing = t.probing(name)
 	st.Sentences = t.sentences(slot, st)
 	return st
+}
+
+// AuthorityOf tells who has control of a slot: the part of its status that costs nothing.
+func AuthorityOf(s *State, now Now, slot *Slot) AuthorityNow {
+	a := AuthorityNow{Holder: slot.Holder, Epoch: slot.Epoch, Lease: slot.Lease, Fence: slot.Fence.State}
+	if l := s.Leases[slot.Lease]; l != nil {
+		a.ExpiresInMs = l.Expires.LeftMs(now)
+		a.Ready = slot.Holder.Kind == "agent" && s.Links[slot.Name].Granted == slot.Epoch
+	}
+	return a
 }
 
 // statusActions fills in what the slot's open actions say.

@@ -47,7 +47,7 @@ func (e *Engine) carry(eff core.Effect) {
 			}
 		})
 		if !ok || c.LeftMs <= 0 {
-			e.later(core.Overdue{Action: eff.Action}) // a commit took longer than it had
+			e.enqueueLater(core.Overdue{Action: eff.Action}) // a commit took longer than it had
 			return
 		}
 		e.send(eff.Slot, eff, c)
@@ -164,6 +164,7 @@ func (e *Engine) Takeover(ctx context.Context, in core.Takeover) (core.Result, *
 	if !queued {
 		return e.Submit(ctx, out.Takeover), nil
 	}
+	e.wakeLoop() // this goroutine may not hang with the disk
 	var late <-chan time.Time
 	for {
 		select {

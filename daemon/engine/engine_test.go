@@ -567,6 +567,8 @@ func TestAClientThatLeavesDoesNotWedgeItsLease(t *testing.T) {
 		Action: "action-1", Lease: "lease-1", Cap: "cap", ID: "01ARZ3NDEKTSV4RRFFQ6000001", Epoch: r.slot().Epoch,
 		Verb: "click", Class: core.Write, BodyHash: "h", DeadlineMs: 10_000,
 	}
+	go r.e.Submit(r.ctx, core.CreateSlot{Name: "x", By: "human:test"}) // hangs in its commit
+	time.Sleep(20 * time.Millisecond)
 	done := make(chan core.Result, 1)
 	go func() { done <- r.e.Act(ctx, in, "payload") }()
 	time.Sleep(20 * time.Millisecond)

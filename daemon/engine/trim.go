@@ -40,7 +40,7 @@ const (
 // trimmer is the writer's own: what is being trimmed, and when its next piece is due.
 type trimmer struct {
 	upTo int64
-	due  <-chan time.Time
+	due  *time.Timer
 }
 
 // KeepJournal looks at the journal now and then and has it trimmed, until the engine
@@ -128,29 +128,24 @@ func (s *steady) since(now core.Now) time.Duration {
 // beginTrim takes up a Trim. It is the writer's own, as is trimSome.
 func (e *Engine) beginTrim(upTo int64) {
 	e.trim.upTo = max(e.trim.upTo, upTo)
-	e.trim.due = time.After(0)
+	e.trim.due.Reset(0)
 }
 
-// trimSome trims one piece, unless something waits for the writer.
+// trimSome trims one piece. Nothing is decided and not committed.
 func (e *Engine) trimSome() {
-	e.trim.due = nil
-	if len(e.inbox) > 0 {
-		e.trim.due = time.After(gather)
-		return
-	}
 	began := time.Now()
 	got, err := e.store.Trim(e.trim.upTo, trimPiece)
 	switch {
 	case err != nil:
 		e.log.Error("the journal was not trimmed", "err", err)
-		e.trim.due = time.After(lookEvery)
+		e.trim.due.Reset(lookEvery)
 		var u interface{ Uncertain() bool }
 		if errors.As(err, &u) && u.Uncertain() {
-			e.uncertain(nil, err)
+			e.uncertain(err)
 		}
 	case got == core.Trimmed{}:
 		e.log.Info("journal trimmed", "up_to", e.trim.upTo)
 	default:
-		e.trim.due = time.After((trimShare - 1) * time.Since(began))
+		e.trim.due.Reset((trimShare - 1) * time.Since(began))
 	}
 }
