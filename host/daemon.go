@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/stream"
 	"sessiondock.dev/sessiondock/daemon/wire"
-	"sessiondock.dev/sessiondock/host/native"
 )
 
 const (
@@ -69,13 +69,13 @@ func dialDaemon(e environment, origin string) (*daemonLink, error) {
 		return nil, core.Refuse(core.CodeUnavailable, "the daemon does not answer", "start it: sessiondock up")
 	}
 	conn := c.(*net.UnixConn)
-	stream, err := native.NewStream(conn)
+	s, err := stream.New(conn)
 	if err != nil {
 		conn.Close()
 		return nil, err
 	}
 	l := &daemonLink{
-		conn: conn, w: stream, r: bufio.NewReaderSize(stream, 32<<10),
+		conn: conn, w: s, r: bufio.NewReaderSize(s, 32<<10),
 		wake: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
 	if err := l.greet(e, origin); err != nil {

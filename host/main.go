@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/stream"
 	"sessiondock.dev/sessiondock/daemon/wire"
 	"sessiondock.dev/sessiondock/host/native"
 )
@@ -62,7 +63,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "sessiondock-host:", err)
 		os.Exit(1)
 	}
-	os.Exit(run(os.Args[1:], native.Open(0, "native-messaging"), out))
+	os.Exit(run(os.Args[1:], stream.Open(0, "native-messaging"), out))
 }
 
 // run is the program after standard output was taken.

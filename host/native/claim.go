@@ -5,6 +5,8 @@ import (
 	"io"
 
 	"golang.org/x/sys/unix"
+
+	"sessiondock.dev/sessiondock/daemon/stream"
 )
 
 // Claim takes standard output for frames alone: it returns a private duplicate
@@ -26,7 +28,7 @@ func Claim() (io.Writer, error) {
 	if err := unix.Dup3(2, 1, 0); err != nil {
 		return nil, fmt.Errorf("point standard output at standard error: %w", err)
 	}
-	return Open(fd, "native-messaging"), nil
+	return stream.Open(fd, "native-messaging"), nil
 }
 
 func openNullAs(fd int) error {

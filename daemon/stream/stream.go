@@ -1,4 +1,4 @@
-package native
+package stream
 
 import (
 	"io"
@@ -33,7 +33,7 @@ func Open(fd int, name string) io.ReadWriter {
 		return os.NewFile(uintptr(fd), name)
 	}
 	f := os.NewFile(uintptr(fd), name)
-	if s, err := NewStream(f); err == nil {
+	if s, err := New(f); err == nil {
 		return s
 	}
 	return f
@@ -45,8 +45,8 @@ func Open(fd int, name string) io.ReadWriter {
 // link of small messages that costs more than the messages.
 type Stream struct{ c syscall.RawConn }
 
-// NewStream returns a Stream of a file or connection that does not block.
-func NewStream(c syscall.Conn) (*Stream, error) {
+// New returns a Stream of a file or connection that does not block.
+func New(c syscall.Conn) (*Stream, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return nil, err
@@ -74,6 +74,22 @@ func (s *Stream) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	return n, nil
+}
+
+// TryWrite writes as much as there is room for now, and does not wait for more.
+func (s *Stream) TryWrite(p []byte) (int, error) {
+	var n int
+	var errno syscall.Errno
+	err := s.c.Write(func(fd uintptr) bool {
+		if n, errno = call(unix.SYS_WRITE, fd, p); errno == unix.EAGAIN {
+			n, errno = 0, 0
+		}
+		return true
+	})
+	if err == nil && errno != 0 {
+		err = os.NewSyscallError("write", errno)
+	}
+	return n, err
 }
 
 // Write implements io.Writer. A deadline for writing on the connection holds.

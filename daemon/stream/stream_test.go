@@ -1,4 +1,4 @@
-package native
+package stream
 
 import (
 	"bytes"
@@ -70,6 +70,31 @@ func TestStreamWrites(t *testing.T) {
 	}
 }
 
+// TestTryWriteTakesWhatThereIsRoomFor: it never waits, also with a full pipe.
+func TestTryWriteTakesWhatThereIsRoomFor(t *testing.T) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	w := Open(fds[1], "w").(*Stream)
+	sent := bytes.Repeat([]byte("x"), 5<<20)
+	n, err := w.TryWrite(sent)
+	if err != nil || n == 0 || n == len(sent) {
+		t.Fatalf("%d written, %v", n, err)
+	}
+	if more, err := w.TryWrite(sent); err != nil || more != 0 {
+		t.Fatalf("%d more into a full pipe, %v", more, err)
+	}
+	r := os.NewFile(uintptr(fds[0]), "r")
+	if got, err := io.ReadFull(r, make([]byte, n)); err != nil {
+		t.Fatalf("%d of %d arrived, %v", got, n, err)
+	}
+	r.Close()
+	if _, err := w.TryWrite([]byte("x")); !errors.Is(err, unix.EPIPE) {
+		t.Fatalf("nobody reads, and writing says %v", err)
+	}
+}
+
 // A peer that does not read is noticed at the deadline, and no earlier.
 func TestStreamDeadline(t *testing.T) {
 	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
@@ -82,7 +107,7 @@ func TestStreamDeadline(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	s, err := NewStream(c.(*net.UnixConn))
+	s, err := New(c.(*net.UnixConn))
 	if err != nil {
 		t.Fatal(err)
 	}
