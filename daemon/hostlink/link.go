@@ -15,6 +15,7 @@ import (
 	"sessiondock.dev/sessiondock/daemon/engine"
 	"sessiondock.dev/sessiondock/daemon/failpoint"
 	"sessiondock.dev/sessiondock/daemon/heard"
+	"sessiondock.dev/sessiondock/daemon/stream"
 	"sessiondock.dev/sessiondock/daemon/wire"
 )
 
@@ -32,7 +33,11 @@ type link struct {
 	slot  core.SlotName
 	nonce core.Nonce
 	conn  *net.UnixConn
-	out   chan []byte
+	w     *stream.Stream // of conn
+
+	sending sync.Mutex
+	waits   bool        // the writer is at work: what is posted goes behind it
+	out     chan []byte // to the writer: frames, and the rest of one that was begun
 
 	closing sync.Once
 	done    chan struct{}
@@ -42,8 +47,8 @@ type link struct {
 	stop   chan struct{} // closed by stop.ready
 }
 
-func newLink(s *Server, conn *net.UnixConn, slot core.SlotName, nonce core.Nonce) *link {
-	return &link{s: s, slot: slot, nonce: nonce, conn: conn, out: make(chan []byte, queueLen), done: make(chan struct{})}
+func newLink(s *Server, conn *net.UnixConn, w *stream.Stream, slot core.SlotName, nonce core.Nonce) *link {
+	return &link{s: s, slot: slot, nonce: nonce, conn: conn, w: w, out: make(chan []byte, queueLen), done: make(chan struct{})}
 }
 
 func (l *link) Nonce() core.Nonce { return l.nonce }
@@ -81,32 +86,56 @@ func (l *link) run(ctx context.Context, r *bufio.Reader) string {
 	return l.why
 }
 
+// write writes what post could not write at once.
 func (l *link) write() {
 	for {
 		select {
 		case <-l.done:
 			return
-		case body := <-l.out:
+		case frame := <-l.out:
 			l.conn.SetWriteDeadline(time.Now().Add(writeWait))
 			failpoint.Hit("before-effect")
-			if _, err := l.conn.Write(wire.AppendFrame(make([]byte, 0, len(body)+4), binary.LittleEndian, body)); err != nil {
+			if _, err := l.w.Write(frame); err != nil {
 				l.Close("write: " + err.Error())
 				return
 			}
 			failpoint.Hit("after-effect")
+			l.sending.Lock()
+			if len(l.out) == 0 {
+				l.waits = false
+				l.conn.SetWriteDeadline(time.Time{})
+			}
+			l.sending.Unlock()
 		}
 	}
 }
 
-// post queues a message. A host that does not read is cut off, not waited for.
+// post sends a message: at once as far as there is room, which is nearly always, and
+// the rest by the writer. A host that does not read is cut off, not waited for.
 func (l *link) post(msg any) {
 	body, err := wire.Marshal(msg)
 	if err != nil {
 		l.s.Log.Error("message cannot be encoded", "err", err)
 		return
 	}
+	frame := wire.AppendFrame(make([]byte, 0, len(body)+4), binary.LittleEndian, body)
+	l.sending.Lock()
+	defer l.sending.Unlock()
+	if !l.waits {
+		failpoint.Hit("before-effect")
+		n, err := l.w.TryWrite(frame)
+		if err != nil {
+			l.Close("write: " + err.Error())
+			return
+		}
+		failpoint.Hit("after-effect")
+		if frame = frame[n:]; len(frame) == 0 {
+			return
+		}
+	}
+	l.waits = true
 	select {
-	case l.out <- body:
+	case l.out <- frame:
 	case <-l.done:
 	default:
 		l.Close("the host does not read what it is sent")
@@ -183,21 +212,14 @@ func (l *link) show(ctx context.Context) {
 	var at time.Time
 	for {
 		changed := l.s.Engine.Changed(l.slot)
-		up := false
-		l.s.Engine.View(func(s *core.State, _ core.Now) {
-			k := s.Links[l.slot]
-			up = k.Nonce == l.nonce && k.Up()
-		})
+		now, up := l.s.Engine.Authority(l.slot, l.nonce)
+		now.ExpiresInMs = 0
 		var later <-chan time.Time
-		if st := l.s.Engine.Status(l.slot); st != nil && up {
-			now := st.Authority
-			now.ExpiresInMs = 0
-			if now != shown || time.Since(at) >= showEvery {
-				l.Show(st)
-				shown, at = now, time.Now()
-			} else {
-				later = time.After(showEvery - time.Since(at))
-			}
+		if up && (now != shown || time.Since(at) >= showEvery) {
+			l.Show(l.s.Engine.Status(l.slot))
+			shown, at = now, time.Now()
+		} else if up {
+			later = time.After(showEvery - time.Since(at))
 		}
 		select {
 		case <-changed:

@@ -17,6 +17,7 @@ import (
 	"sessiondock.dev/sessiondock/daemon/core"
 	"sessiondock.dev/sessiondock/daemon/engine"
 	"sessiondock.dev/sessiondock/daemon/peer"
+	"sessiondock.dev/sessiondock/daemon/stream"
 	"sessiondock.dev/sessiondock/daemon/supervise"
 	"sessiondock.dev/sessiondock/daemon/wire"
 )
@@ -71,7 +72,12 @@ func (s *Server) serve(ctx context.Context, conn *net.UnixConn) {
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
 	conn.SetReadDeadline(time.Now().Add(wire.HelloWithin))
-	r := bufio.NewReaderSize(conn, 64<<10)
+	rw, err := stream.New(conn)
+	if err != nil {
+		s.Log.Error("connection", "err", err)
+		return
+	}
+	r := bufio.NewReaderSize(rw, 64<<10)
 	hello, refusal := s.attest(ctx, conn, r)
 	if refusal != nil {
 		s.Log.Warn("host refused", "code", refusal.Code, "why", refusal.Message, "slot", hello.Slot)
@@ -79,7 +85,7 @@ func (s *Server) serve(ctx context.Context, conn *net.UnixConn) {
 		return
 	}
 	conn.SetReadDeadline(time.Time{})
-	l := newLink(s, conn, hello.Slot, core.Nonce(engine.NewID()))
+	l := newLink(s, conn, rw, hello.Slot, core.Nonce(engine.NewID()))
 	s.Engine.Attach(hello.Slot, l)
 	s.Log.Info("host attested", "slot", hello.Slot, "launch", hello.Launch)
 	l.post(wire.HostWelcome{Nonce: l.nonce, Slot: hello.Slot})
