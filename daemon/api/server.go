@@ -24,6 +24,7 @@ import (
 	"sessiondock.dev/sessiondock/daemon/core"
 	"sessiondock.dev/sessiondock/daemon/engine"
 	"sessiondock.dev/sessiondock/daemon/peer"
+	"sessiondock.dev/sessiondock/daemon/stream"
 	"sessiondock.dev/sessiondock/daemon/wire"
 )
 
@@ -140,9 +141,14 @@ func (c *checked) Accept() (net.Conn, error) {
 			conn.Close()
 			continue
 		}
+		rw, err := stream.New(conn)
+		if err != nil {
+			conn.Close()
+			continue
+		}
 		select {
 		case c.free <- struct{}{}:
-			return &counted{UnixConn: conn, free: c.free, peer: peer.Proc{PID: cred.PID, StartTime: cred.StartTime, Comm: "the caller"}}, nil
+			return &counted{UnixConn: conn, rw: rw, free: c.free, peer: peer.Proc{PID: cred.PID, StartTime: cred.StartTime, Comm: "the caller"}}, nil
 		default:
 			conn.Close()
 		}
@@ -151,10 +157,14 @@ func (c *checked) Accept() (net.Conn, error) {
 
 type counted struct {
 	*net.UnixConn
+	rw   *stream.Stream // of UnixConn
 	free chan struct{}
 	once sync.Once
 	peer peer.Proc // who connected
 }
+
+func (c *counted) Read(p []byte) (int, error)  { return c.rw.Read(p) }
+func (c *counted) Write(p []byte) (int, error) { return c.rw.Write(p) }
 
 func (c *counted) Close() error {
 	err := c.UnixConn.Close()
