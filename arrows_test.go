@@ -54,7 +54,7 @@ var arrows = []arrow{
 		"a link passes frames on, and asks the supervisor whether a peer belongs to the launch; it may not read the store or serve the API"},
 	{"daemon/api", []string{"daemon/core", "daemon/engine", "daemon/peer", "daemon/stream", "daemon/wire"},
 		"a handler asks the engine; a handler that reached the store or a browser would go round the authority"},
-	{"daemon/client", []string{"daemon/core", "daemon/wire"},
+	{"daemon/client", []string{"daemon/core", "daemon/stream", "daemon/wire"},
 		"a client knows the protocol only, so that it works against any daemon that speaks it"},
 	{"daemon", []string{"daemon/api", "daemon/client", "daemon/core", "daemon/engine", "daemon/failpoint", "daemon/hostlink", "daemon/peer",
 		"daemon/supervise", "daemon/wire", "daemon/chromium", "extension", "extension/packed", "manifests", "store"},

@@ -9,9 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
-	"sync/atomic"
 	"time"
 
 	"sessiondock.dev/sessiondock/daemon/core"
@@ -43,34 +41,19 @@ func (Secret) GoString() string { return "[secret]" }
 // (people). It is safe for concurrent use.
 type Client struct {
 	socket string
-	http   *http.Client
+	t      transport
 }
 
 // New returns a client of the socket at path. It does not connect yet.
 func New(path string) *Client {
-	return &Client{
-		socket: path,
-		http: &http.Client{
-			Transport: &http.Transport{
-				DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-					return dial(ctx, path)
-				},
-				DisableCompression:     true,
-				MaxIdleConnsPerHost:    8,
-				IdleConnTimeout:        30 * time.Second,
-				MaxResponseHeaderBytes: 64 << 10,
-			},
-			// The API never redirects; following one could repeat a change.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
-	}
+	return &Client{socket: path, t: transport{dial: func(ctx context.Context) (*net.UnixConn, error) { return dial(ctx, path) }}}
 }
 
 // Socket is the path that the client speaks to.
 func (c *Client) Socket() string { return c.socket }
 
 // Close ends idle connections.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+func (c *Client) Close() { c.t.close() }
 
 // call is one request of the API.
 type call struct {
@@ -91,14 +74,13 @@ func (c *Client) do(ctx context.Context, k call, out any) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, k.timeout)
 	defer cancel()
-	var sent atomic.Bool
-	req, err := c.request(ctx, k, &sent)
+	req, err := c.request(ctx, k)
 	if err != nil {
 		return err
 	}
-	resp, err := c.http.Do(req)
+	resp, sent, err := c.t.roundTrip(req)
 	if err != nil {
-		return c.transportError(k, sent.Load(), err)
+		return c.transportError(k, sent, err)
 	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
@@ -118,9 +100,8 @@ func (c *Client) do(ctx context.Context, k call, out any) error {
 	return nil
 }
 
-// request builds the HTTP request. sent becomes true at the moment from which
-// bytes of it may have reached the daemon.
-func (c *Client) request(ctx context.Context, k call, sent *atomic.Bool) (*http.Request, error) {
+// request builds the HTTP request.
+func (c *Client) request(ctx context.Context, k call) (*http.Request, error) {
 	var body io.Reader
 	if k.body != nil {
 		data, err := json.Marshal(k.body)
@@ -133,12 +114,6 @@ func (c *Client) request(ctx context.Context, k call, sent *atomic.Bool) (*http.
 		}
 		body = bytes.NewReader(data)
 	}
-	// The transport tries a change again only when nothing of it was written, so
-	// each attempt starts afresh.
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn: func(string) { sent.Store(false) },
-		GotConn: func(httptrace.GotConnInfo) { sent.Store(true) },
-	})
 	// The host is a name only: the connection is the unix socket.
 	target := "http://localhost" + k.path
 	if len(k.query) > 0 {
@@ -213,9 +188,6 @@ func unreachable(socket string, err error) error {
 // cause is the innermost text of a transport error, without the URL and the
 // socket that the callers name already.
 func cause(err error) string {
-	if e, ok := errors.AsType[*url.Error](err); ok {
-		err = e.Err
-	}
 	if e, ok := errors.AsType[*net.OpError](err); ok {
 		err = e.Err
 	}

@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync/atomic"
 
 	"sessiondock.dev/sessiondock/daemon/core"
 	"sessiondock.dev/sessiondock/daemon/wire"
@@ -85,13 +84,12 @@ func (c *Client) FollowLease(ctx context.Context, lease core.LeaseID, capability
 func (c *Client) follow(ctx context.Context, k call, q *EventQuery, each func(wire.EventRow) error) error {
 	k.query = q.values()
 	k.query.Set("follow", "1")
-	var sent atomic.Bool
-	req, err := c.request(ctx, k, &sent)
+	req, err := c.request(ctx, k)
 	if err != nil {
 		return err
 	}
 	req.Header.Set("Accept", "text/event-stream")
-	resp, err := c.http.Do(req)
+	resp, sent, err := c.t.roundTrip(req)
 	if ctx.Err() != nil {
 		if err == nil {
 			resp.Body.Close()
@@ -99,7 +97,7 @@ func (c *Client) follow(ctx context.Context, k call, q *EventQuery, each func(wi
 		return nil
 	}
 	if err != nil {
-		return c.transportError(k, sent.Load(), err)
+		return c.transportError(k, sent, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {

@@ -4,7 +4,6 @@ import (
 	"io"
 	"os"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -62,7 +61,7 @@ func (s *Stream) Read(p []byte) (int, error) {
 	var n int
 	var errno syscall.Errno
 	err := s.c.Read(func(fd uintptr) bool {
-		n, errno = call(unix.SYS_READ, fd, p)
+		n, errno = again(read, fd, p)
 		return errno != unix.EAGAIN
 	})
 	switch {
@@ -81,7 +80,7 @@ func (s *Stream) TryWrite(p []byte) (int, error) {
 	var n int
 	var errno syscall.Errno
 	err := s.c.Write(func(fd uintptr) bool {
-		if n, errno = call(unix.SYS_WRITE, fd, p); errno == unix.EAGAIN {
+		if n, errno = again(write, fd, p); errno == unix.EAGAIN {
 			n, errno = 0, 0
 		}
 		return true
@@ -99,7 +98,7 @@ func (s *Stream) Write(p []byte) (int, error) {
 	err := s.c.Write(func(fd uintptr) bool {
 		for done < len(p) {
 			var n int
-			if n, errno = call(unix.SYS_WRITE, fd, p[done:]); errno != 0 {
+			if n, errno = again(write, fd, p[done:]); errno != 0 {
 				return errno != unix.EAGAIN
 			}
 			done += n
@@ -112,16 +111,16 @@ func (s *Stream) Write(p []byte) (int, error) {
 	return done, err
 }
 
-// call reads or writes, again if a signal came between.
-func call(trap, fd uintptr, p []byte) (int, syscall.Errno) {
+// again calls the kernel, once more if a signal came between.
+func again(call func(int, []byte) (int, syscall.Errno), fd uintptr, p []byte) (int, syscall.Errno) {
 	for {
-		n, _, errno := unix.RawSyscall(trap, fd, uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)))
+		n, errno := call(int(fd), p)
 		switch {
 		case errno == unix.EINTR:
 			continue
 		case errno != 0:
 			return 0, errno
 		}
-		return int(n), 0
+		return n, 0
 	}
 }
