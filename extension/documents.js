@@ -25,7 +25,7 @@ const LOOK_AGAIN_MS = [0, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000];
 export class Documents {
   /** @type {Map<number, Map<number, Frame>>} */ #tabs = new Map();
   /** @type {Map<string, Known>} */ #known = new Map();
-  /** @type {Map<string, {tab: number, url: string}>} */ #scripts = new Map();
+  /** @type {Map<string, number>} tab, by document */ #scripts = new Map();
   /** @type {Set<number>} */ #dead = new Set();
   /** @type {Map<number, Set<() => void>>} */ #waiting = new Map();
   #browser;
@@ -141,7 +141,7 @@ export class Documents {
   /** An agent's own script runs in a document. @param {number} tab @param {string} document */
   script(tab, document) {
     if (!document || this.#scripts.has(document)) return;
-    this.#scripts.set(document, {tab, url: this.#known.get(document)?.url ?? this.url(tab)});
+    this.#scripts.set(document, tab);
   }
 
   /** @param {string} document */
@@ -149,17 +149,17 @@ export class Documents {
     return this.#scripts.has(document);
   }
 
-  /** Documents with an agent's script that are not known to have ended. */
+  /** Documents with an agent's script that are not known to have ended. Their addresses are not kept: a query may be a secret. */
   scripts() {
-    return [...this.#scripts].map(([document, {tab, url}]) => ({document, tab, url}));
+    return [...this.#scripts].map(([document, tab]) => ({document, tab}));
   }
 
   /** @param {unknown} stored what a former worker knew */
   restore(stored) {
     if (!Array.isArray(stored)) return;
-    for (const {document, tab, url} of stored) {
+    for (const {document, tab} of stored) {
       if (typeof document !== 'string' || this.#scripts.has(document)) continue;
-      this.#scripts.set(document, {tab, url});
+      this.#scripts.set(document, tab);
       if (this.current(tab) !== document) this.#look(document, this.#tabs.has(tab) ? 'replaced' : 'closed', 0);
     }
   }
@@ -189,7 +189,7 @@ export class Documents {
     this.#tabs.delete(tab);
     this.#dead.delete(tab);
     if (before) this.#events.replaced(tab, before, '');
-    for (const [document, script] of this.#scripts) if (script.tab === tab) this.#look(document, 'closed', 0);
+    for (const [document, its] of this.#scripts) if (its === tab) this.#look(document, 'closed', 0);
   }
 
   /**
@@ -210,8 +210,8 @@ export class Documents {
     if (frameId !== 0 || before === id) return;
     if (this.#dead.delete(tab)) this.#events.revived(tab);
     if (before) this.#events.replaced(tab, before, id);
-    for (const [document, script] of this.#scripts) {
-      if (script.tab === tab && document !== id) this.#look(document, 'replaced', 0);
+    for (const [document, its] of this.#scripts) {
+      if (its === tab && document !== id) this.#look(document, 'replaced', 0);
     }
     for (const done of this.#waiting.get(tab) ?? []) done();
     this.#waiting.delete(tab);

@@ -1,11 +1,15 @@
 package act
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"net/url"
+	"slices"
 	"strings"
 
 	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/wire"
 )
 
 // browserError is the DevTools protocol's own error, as the extension passes it on.
@@ -132,23 +136,68 @@ func badArgument(format string, args ...any) *core.Error {
 	return core.Refuse(core.CodeInvalid, fmt.Sprintf(format, args...), "see the table of verbs for the arguments")
 }
 
-// secrecy takes what was typed out of an error. Nothing puts it there on purpose;
-// a browser's or a page's message is not ours to vouch for.
-func secrecy(e *core.Error, typed string) *core.Error {
-	if e == nil || len(typed) < 2 {
+// typed lists what an action puts into the page or sends to a website beyond where: what
+// no error may repeat, because errors are kept.
+func typed(a wire.Act) []string {
+	out := []string{a.Expression}
+	if a.Value != nil {
+		out = append(out, *a.Value)
+	}
+	if u, err := url.Parse(a.URL); err == nil {
+		out = append(out, u.RawQuery, u.Fragment, u.User.String())
+	}
+	var params any
+	if json.Unmarshal(a.Params, &params) == nil {
+		out = append(out, texts(params)...)
+	}
+	return out
+}
+
+// texts lists the strings within a JSON value, apart from names and words so short that
+// an error is likely to have them by itself.
+func texts(v any) (out []string) {
+	switch v := v.(type) {
+	case string:
+		if len(v) > 3 {
+			out = append(out, v)
+		}
+	case []any:
+		for _, e := range v {
+			out = append(out, texts(e)...)
+		}
+	case map[string]any:
+		for _, e := range v {
+			out = append(out, texts(e)...)
+		}
+	}
+	return out
+}
+
+// secrecy takes what was typed out of an error. Nothing puts it there on purpose; a
+// browser's or a page's message is not ours to vouch for: Chromium repeats a parameter
+// that it does not know.
+func secrecy(e *core.Error, typed []string) *core.Error {
+	if e == nil {
+		return nil
+	}
+	var pairs []string
+	slices.SortFunc(typed, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }) // one may contain another
+	for _, text := range typed {
+		if len(text) < 2 {
+			continue
+		}
+		quoted, _ := json.Marshal(text)
+		pairs = append(pairs, text, "…", string(quoted[1:len(quoted)-1]), "…")
+	}
+	if len(pairs) == 0 {
 		return e
 	}
-	quoted, _ := json.Marshal(typed)
-	inner := string(quoted[1 : len(quoted)-1])
+	hide := strings.NewReplacer(pairs...).Replace
 	c := *e
-	for _, secret := range []string{inner, typed} {
-		c.Message = strings.ReplaceAll(c.Message, secret, "…")
-		c.Hint = strings.ReplaceAll(c.Hint, secret, "…")
-	}
-	for key, value := range c.Detail {
-		if text, ok := value.(string); ok && strings.Contains(text, typed) {
-			p := c.With(key, strings.ReplaceAll(text, typed, "…"))
-			c = *p
+	c.Message, c.Hint = hide(c.Message), hide(c.Hint)
+	for key, value := range e.Detail {
+		if text, ok := value.(string); ok {
+			c = *c.With(key, hide(text))
 		}
 	}
 	return &c

@@ -40,7 +40,7 @@ func parseChord(s string) (chord, *core.Error) {
 		}
 		mod, ok := modifiers[name]
 		if !ok {
-			return c, badArgument("%q is not a modifier: use Alt, Control, Meta or Shift", clip(name, 20))
+			return c, badArgument("what stands before the + is not a modifier: use Alt, Control, Meta or Shift")
 		}
 		if c.mask&mod.bit != 0 {
 			return c, badArgument("the modifier %s is named twice", name)
@@ -51,7 +51,8 @@ func parseChord(s string) (chord, *core.Error) {
 	}
 	k, ok := keyNamed(rest, c.mask&modifiers["Shift"].bit != 0)
 	if !ok {
-		return c, badArgument("there is no key %q: use a character or a name such as Enter, Tab, Escape, ArrowDown, F5", clip(rest, 20))
+		// The text is not repeated: it may have been meant to be typed.
+		return c, badArgument("there is no such key: use one character or a name such as Enter, Tab, Escape, ArrowDown, F5; to enter text, use type")
 	}
 	c.key = k
 	return c, nil

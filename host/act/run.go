@@ -225,10 +225,7 @@ func (r *run) end(result [][]byte, err error) Done {
 		d.Result = result
 		return d
 	}
-	d.Error = r.reason(err)
-	if r.a.Act.Value != nil {
-		d.Error = secrecy(d.Error, *r.a.Act.Value)
-	}
+	d.Error = secrecy(r.reason(err), typed(r.a.Act))
 	switch {
 	case d.Steps.Dispatched == 0 && r.a.Class == core.Read && r.reached:
 		// It has no effects to count, and it has looked all the same.
