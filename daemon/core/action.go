@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 )
 
 var clientIDRE = regexp.MustCompile(`^([0-7][0-9A-HJKMNP-TV-Z]{25}|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12})$`)
@@ -256,6 +257,10 @@ func (t *tx) lift(in Lift) *Error {
 	}
 	if s.Launch.Live() && (s.Launch.State == "unknown" || s.Fence.State == "unacknowledged") {
 		return Refuse(CodeConflict, "a browser that has not acknowledged the fence may still act", "end it first: sessiondock slot stop "+string(s.Name)+" --now")
+	}
+	if s.Launch.Live() && len(s.Launch.Bypasses) > 0 {
+		return Refuse(CodeConflict, "the slot's browser can be driven round the fence: "+strings.Join(s.Launch.Bypasses, "; "),
+			"end it first: sessiondock slot stop "+string(s.Name))
 	}
 	lifted := len(s.Reasons)
 	s.Reasons = nil

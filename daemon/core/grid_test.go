@@ -189,6 +189,7 @@ func gridInputs(w *world, l *core.Lease) []core.Input {
 		probe,
 		core.Acquire{Lease: "new", Token: "token-p", CapHash: "c", RequestID: "r9", Binding: "verified", ForMs: 60_000, WaitMs: 60_000},
 		core.Measured{MemoryMB: map[core.SlotName]int64{"shop": 500}},
+		core.Bypassed{Slot: "shop", Launch: launch, Ways: []string{"a port"}},
 		core.Overdue{Action: action},
 		core.Delegate{ID: "d9", Hash: "h9", Binding: "admin", Agent: "agent-c", By: "human:cli"},
 		core.Acquire{Lease: "new", Token: "token-b", CapHash: "c", RequestID: "r9", Binding: "admin", ForMs: 60_000},

@@ -332,6 +332,11 @@ type (
 	Overdue struct { // an action's deadline came before it could be handed to the host
 		Action ActionID
 	}
+	Bypassed struct { // ways round the fence that are open in a launch
+		Slot   SlotName
+		Launch LaunchID
+		Ways   []string
+	}
 	Measured struct { // what running browsers use of the memory
 		MemoryMB map[SlotName]int64
 	}
@@ -353,6 +358,7 @@ func (DecideRetention) input()  {}
 func (AskPerson) input()        {}
 func (Retain) input()           {}
 func (Acknowledge) input()      {}
+func (Bypassed) input()         {}
 func (Measured) input()         {}
 func (Takeover) input()         {}
 func (Handback) input()         {}

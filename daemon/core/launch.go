@@ -1,6 +1,10 @@
 package core
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // Launches: what the supervisor says of the slot's browser.
 
@@ -142,6 +146,26 @@ func (t *tx) launchEnded(in LaunchEnded) *Error {
 		}
 		t.settle(a)
 	}
+	t.touch(s.Name)
+	return nil
+}
+
+// bypassed closes a slot whose browser can be driven round the gates. Its agent is
+// stopped too: what happens in that browser from now on is not its doing alone.
+func (t *tx) bypassed(in Bypassed) *Error {
+	t.by = "supervisor"
+	s := t.seeSlot(in.Slot)
+	switch {
+	case s == nil || !s.Launch.Live() || s.Launch.ID != in.Launch:
+		return Refuse(CodeConflict, "a launch of another generation", "")
+	case slices.Equal(s.Launch.Bypasses, in.Ways):
+		return nil
+	}
+	s = t.slot(in.Slot)
+	s.Launch.Bypasses = slices.Clone(in.Ways)
+	t.suspend(s, "the slot's browser can be driven round the fence")
+	t.addReason(s, "bypassed", "its browser can be driven round the fence: "+strings.Join(in.Ways, "; "),
+		"sessiondock slot stop "+string(s.Name)+"; then sessiondock quarantine lift "+string(s.Name)+" --note TEXT")
 	t.touch(s.Name)
 	return nil
 }

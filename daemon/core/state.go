@@ -120,14 +120,16 @@ type Launch struct {
 	Identity
 	SecretHash string `json:"secret_hash"`
 	Debug      string `json:"debug"` // debugging switches of a test launch
-	BootID     string `json:"boot_id"`
-	Linked     bool   `json:"linked"` // a host of it was attested
-	StartedMs  int64  `json:"started"`
-	EndedMs    int64  `json:"ended"`
-	ByPerson   bool   `json:"by_person"`  // a person started it; it is not stopped for another's sake
-	StopAsked  bool   `json:"stop_asked"` // a person asked for its end
-	StopNow    bool   `json:"stop_now"`   // at once, not cleanly
-	How        string `json:"how"`        // how its end was verified, or why not
+	// Bypasses are the ways round the fence that were seen open in it.
+	Bypasses  []string `json:"bypasses,omitempty"`
+	BootID    string   `json:"boot_id"`
+	Linked    bool     `json:"linked"` // a host of it was attested
+	StartedMs int64    `json:"started"`
+	EndedMs   int64    `json:"ended"`
+	ByPerson  bool     `json:"by_person"`  // a person started it; it is not stopped for another's sake
+	StopAsked bool     `json:"stop_asked"` // a person asked for its end
+	StopNow   bool     `json:"stop_now"`   // at once, not cleanly
+	How       string   `json:"how"`        // how its end was verified, or why not
 }
 
 // Live says whether the launch may have running processes.

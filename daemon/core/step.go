@@ -125,6 +125,8 @@ func (t *tx) decide(in Input) *Error {
 		return t.launchEnded(in)
 	case Overdue:
 		return t.notSent(in)
+	case Bypassed:
+		return t.bypassed(in)
 	case Measured:
 		return t.measured(in)
 	case Trim:

@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"context"
+	"maps"
 
 	"sessiondock.dev/sessiondock/daemon/core"
 	"sessiondock.dev/sessiondock/daemon/peer"
@@ -78,6 +79,20 @@ func (s *Chosen) Stop(ctx context.Context, slot core.SlotName, l core.Launch, mo
 }
 
 func (s *Chosen) Owns(l core.Launch, who peer.Cred) *core.Error { return s.of(l).Owns(l, who) }
+
+func (s *Chosen) Bypasses(all map[core.SlotName]core.Launch) map[core.SlotName][]string {
+	held, kept := map[core.SlotName]core.Launch{}, map[core.SlotName]core.Launch{}
+	for slot, l := range all {
+		if l.Unit != "" {
+			held[slot] = l
+		} else {
+			kept[slot] = l
+		}
+	}
+	found := s.direct.Bypasses(kept)
+	maps.Copy(found, s.systemd.Bypasses(held))
+	return found
+}
 
 func (s *Chosen) MemoryMB(l core.Launch) int64 { return s.of(l).MemoryMB(l) }
 

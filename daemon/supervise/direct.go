@@ -52,6 +52,7 @@ type Config struct {
 type Direct struct {
 	cfg      Config
 	versions chromium.Versions
+	bypasses *bypasses
 
 	mu    sync.Mutex
 	tried struct { // which packaging works, with which browser
@@ -65,11 +66,36 @@ var _ Supervisor = (*Direct)(nil)
 
 // New returns a Direct. Nothing is looked at before the first use.
 func New(c Config) *Direct {
-	return &Direct{cfg: c, versions: chromium.Versions{File: filepath.Join(c.Dirs.CacheDir, "browser.json")}, keepers: map[core.LaunchID]peer.Proc{}}
+	d := &Direct{cfg: c, versions: chromium.Versions{File: filepath.Join(c.Dirs.CacheDir, "browser.json")}, keepers: map[core.LaunchID]peer.Proc{}}
+	d.bypasses = newBypasses(d.profile, d.members)
+	return d
 }
 
 // Name is "direct".
 func (d *Direct) Name() string { return "direct" }
+
+func (d *Direct) profile(slot core.SlotName) string { return d.cfg.Dirs.places(slot).profile }
+
+// members are the processes of the launch, by descent from its keeper.
+func (d *Direct) members(l core.Launch) []peer.Proc {
+	keeper := d.keeperOf(l)
+	if keeper.PID == 0 || !runs(keeper) {
+		return nil
+	}
+	var out []peer.Proc
+	for pids := children(keeper.PID); len(pids) > 0; pids = pids[1:] {
+		if p, err := peer.Read(pids[0]); err == nil && !p.Dead {
+			out = append(out, p)
+			pids = append(pids, children(p.PID)...)
+		}
+	}
+	return out
+}
+
+// Bypasses names the ways round the fence that are open.
+func (d *Direct) Bypasses(all map[core.SlotName]core.Launch) map[core.SlotName][]string {
+	return d.bypasses.look(all)
+}
 
 // Unit is "": there are none.
 func (d *Direct) Unit(core.SlotName, int64, core.LaunchID) string { return "" }

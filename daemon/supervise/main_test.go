@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,10 +38,40 @@ func TestMain(m *testing.M) {
 		time.Sleep(time.Minute)
 		os.Exit(0)
 	}
+	if len(os.Args) > 1 && (os.Args[1] == "stay" || os.Args[1] == "listen") {
+		os.Exit(plant(os.Args[1]))
+	}
 	if os.Geteuid() == 0 {
 		os.Exit(asOrdinaryUser())
 	}
 	os.Exit(m.Run())
+}
+
+// plant stands for a process of a browser that can be driven round the fence. It says
+// beside the profile that it is ready.
+func plant(what string) int {
+	if what == "listen" {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return 1
+		}
+		defer l.Close()
+	}
+	if err := os.WriteFile(filepath.Join(os.Getenv("P"), "..", "settled"), nil, 0o600); err != nil {
+		return 1
+	}
+	time.Sleep(time.Minute)
+	return 0
+}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
 }
 
 func asOrdinaryUser() int {
@@ -92,7 +123,7 @@ func copyFile(to, from string) error {
 const preamble = `#!/bin/sh
 for a in "$@"; do case $a in
 --version) echo "Stand-in 1.0"; exit 0;;
---user-data-dir=*) P=${a#*=};;
+--user-data-dir=*) export P=${a#*=};;
 esac; done
 ln -s "$(uname -n)-$$" "$P/SingletonLock"
 `

@@ -15,16 +15,13 @@ import (
 // processes share is counted once. A process that cannot be read counts nothing. Zero
 // is not known.
 func (d *Direct) MemoryMB(l core.Launch) int64 {
-	keeper := d.keeperOf(l)
-	if keeper.PID == 0 || !runs(keeper) {
+	members := d.members(l)
+	if len(members) == 0 {
 		return 0
 	}
-	var kb int64
-	pids := []int{keeper.PID}
-	for len(pids) > 0 {
-		pid := pids[0]
-		pids = append(pids[1:], children(pid)...)
-		kb += pss(pid)
+	kb := pss(d.keeperOf(l).PID)
+	for _, p := range members {
+		kb += pss(p.PID)
 	}
 	return kb >> 10
 }

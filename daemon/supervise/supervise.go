@@ -58,6 +58,10 @@ type Supervisor interface {
 	// control group with systemd, else by descent from the launch's keeper. The
 	// reason names what failed.
 	Owns(l core.Launch, who peer.Cred) *core.Error
+	// Bypasses names the ways round the fence that are open in the launches given,
+	// which are all that run: a debugging port, switch or listening socket that a
+	// launch was not started with.
+	Bypasses(map[core.SlotName]core.Launch) map[core.SlotName][]string
 	// MemoryMB is what the launch uses of the machine's memory; 0 is not known.
 	MemoryMB(l core.Launch) int64
 	// Name is "direct" or "systemd".

@@ -37,6 +37,8 @@ type Systemd struct {
 	kept    *Direct
 	manager *manager
 
+	bypasses *bypasses
+
 	mu     sync.Mutex
 	groups map[core.LaunchID]*group // held while their launches are not known to have ended
 }
@@ -45,7 +47,9 @@ var _ Supervisor = (*Systemd)(nil)
 
 // NewSystemd returns a Systemd. The manager is not asked before the first use.
 func NewSystemd(c Config) *Systemd {
-	return &Systemd{kept: New(c), manager: &manager{address: c.Bus}, groups: map[core.LaunchID]*group{}}
+	s := &Systemd{kept: New(c), manager: &manager{address: c.Bus}, groups: map[core.LaunchID]*group{}}
+	s.bypasses = newBypasses(s.kept.profile, s.members)
+	return s
 }
 
 // Check says why launches cannot be held by the user manager here.
@@ -451,15 +455,25 @@ func (s *Systemd) Owns(l core.Launch, who peer.Cred) *core.Error {
 	return core.Refuse(core.CodeDenied, fmt.Sprintf("pid %d is in control group %s, outside of the launch's unit", who.PID, g.Path), hint)
 }
 
+// members are the processes of the launch's control group.
+func (s *Systemd) members(l core.Launch) []peer.Proc {
+	g, err := s.group(l)
+	if err != nil || g == nil {
+		return nil
+	}
+	return g.processes()
+}
+
+// Bypasses names the ways round the fence that are open.
+func (s *Systemd) Bypasses(all map[core.SlotName]core.Launch) map[core.SlotName][]string {
+	return s.bypasses.look(all)
+}
+
 // MemoryMB is what the processes of the launch's control group use of the machine's
 // memory, counted as Direct counts.
 func (s *Systemd) MemoryMB(l core.Launch) int64 {
-	g, err := s.group(l)
-	if err != nil || g == nil {
-		return 0
-	}
 	var kb int64
-	for _, p := range g.processes() {
+	for _, p := range s.members(l) {
 		kb += pss(p.PID)
 	}
 	return kb >> 10

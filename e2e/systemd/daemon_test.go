@@ -32,6 +32,11 @@ func install(t *testing.T, flags ...string) *manager.Product {
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the daemon's log:\n%s", p.Log())
+			logs, _ := filepath.Glob(filepath.Join(p.Paths.State, "slots", "*", "*.log"))
+			for _, path := range logs {
+				text, _ := os.ReadFile(path)
+				t.Logf("%s:\n%s", path, text)
+			}
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
@@ -199,6 +204,37 @@ func TestWatchdog(t *testing.T) {
 	if h := must(p.Control.Health(ctx(t)))(t); h.PID != next {
 		t.Errorf("a daemon whose disk hung was ended: %d, then %d", next, h.PID)
 	}
+}
+
+// TestAWayRoundTheFenceClosesTheSlot: in a real browser, within a second.
+func TestAWayRoundTheFenceClosesTheSlot(t *testing.T) {
+	if _, err := exec.LookPath("chromium"); err != nil {
+		t.Skip("NOT RUN: chromium is missing: make deps")
+	}
+	p := install(t)
+	c := ctx(t)
+	must(p.Control.CreateSlot(c, wire.SlotRequest{Slot: "shop", Display: "headless"}))(t)
+	must(p.Control.Change(c, "shop", client.Start, wire.ChangeRequest{}))(t)
+	eventually(t, "the browser", func() bool { return must(p.Control.Status(c, "shop"))(t).Local.Launch.Link == "up" })
+	time.Sleep(2 * time.Second)
+	if st := must(p.Control.Status(c, "shop"))(t); len(st.Quarantine) != 0 {
+		t.Fatalf("a browser as it is started: %+v", st.Quarantine)
+	}
+	if err := os.WriteFile(filepath.Join(p.Paths.SlotDir("shop"), "profile", "DevToolsActivePort"), []byte("1\n/x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	eventually(t, "the quarantine", func() bool { return len(must(p.Control.Status(c, "shop"))(t).Quarantine) > 0 })
+	t.Logf("closed after %v", time.Since(begin))
+	if st := must(p.Control.Status(c, "shop"))(t); st.Offer.Available || !strings.Contains(st.Quarantine[0].Text, "DevToolsActivePort") {
+		t.Errorf("%+v", st)
+	}
+	if _, err := p.Control.Change(c, "shop", client.LiftQuarantine, wire.ChangeRequest{Note: "looked"}); err == nil {
+		t.Error("lifted while it is open")
+	}
+	must(p.Control.Change(c, "shop", client.Stop, wire.ChangeRequest{}))(t)
+	eventually(t, "the browser's end", func() bool { return must(p.Control.Status(c, "shop"))(t).Local.Launch.State == "ended" })
+	must(p.Control.Change(c, "shop", client.LiftQuarantine, wire.ChangeRequest{Note: "looked"}))(t)
 }
 
 // TestBrowsersOutliveTheDaemon: a real browser, adopted and attested again; its agent

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"sessiondock.dev/sessiondock/daemon/core"
@@ -19,6 +20,22 @@ import (
 type Launches struct {
 	Secrets map[core.SlotName]supervise.Spec // what each slot's launch was started with
 	Refuse  *core.Error                      // what Owns answers
+
+	mu       sync.Mutex
+	bypasses map[core.SlotName][]string
+}
+
+// Open lets the launches of slots be driven round the fence.
+func (l *Launches) Open(bypasses map[core.SlotName][]string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.bypasses = bypasses
+}
+
+func (l *Launches) Bypasses(map[core.SlotName]core.Launch) map[core.SlotName][]string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.bypasses
 }
 
 func (*Launches) Name() string { return "test" }

@@ -1,0 +1,172 @@
+package supervise
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/peer"
+)
+
+// debuggingFlag begins every switch by which a browser lets itself be driven from
+// outside, past the gates.
+const debuggingFlag = "--remote-debugging-"
+
+// stateListen is how the kernel's tables name a listening socket.
+const stateListen = "0A"
+
+// bypasses remembers what was looked at, so that a look at a launch in which nothing
+// is new costs little.
+type bypasses struct {
+	mu        sync.Mutex
+	processes map[processID]string     // the debugging switch of each, "" without one
+	sockets   map[string]core.LaunchID // whose each listening socket is, by inode; "" is nobody's here
+	named     map[string]string        // how a socket of a launch is called
+	members   func(core.Launch) []peer.Proc
+	profile   func(core.SlotName) string
+}
+
+func newBypasses(profile func(core.SlotName) string, members func(core.Launch) []peer.Proc) *bypasses {
+	return &bypasses{
+		processes: map[processID]string{}, sockets: map[string]core.LaunchID{}, named: map[string]string{},
+		profile: profile, members: members,
+	}
+}
+
+// look names the ways round the fence that are open in each of the launches, which
+// are all that run: a debugging port that the profile names, a debugging switch, and
+// a listening socket. What a test launch was started with is not among them.
+func (b *bypasses) look(all map[core.SlotName]core.Launch) map[core.SlotName][]string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	found := map[core.SlotName][]string{}
+	seen := map[processID]string{}
+	members := map[core.LaunchID][]peer.Proc{}
+	for slot, l := range all {
+		if l.Debug != "port" && exists(filepath.Join(b.profile(slot), devToolsFile)) {
+			found[slot] = append(found[slot], "its profile names an open debugging port ("+devToolsFile+")")
+		}
+		members[l.ID] = b.members(l)
+		for _, p := range members[l.ID] {
+			id := processID{p.PID, p.StartTime}
+			flag, known := b.processes[id]
+			if !known {
+				flag = debuggingSwitch(p.PID)
+			}
+			seen[id] = flag
+			if flag != "" && flag != debuggingFlag+l.Debug {
+				found[slot] = append(found[slot], fmt.Sprintf("%s runs with %s", p, flag))
+			}
+		}
+	}
+	b.processes = seen
+	b.lookAtSockets(members)
+	for slot, l := range all {
+		for inode, owner := range b.sockets {
+			if owner == l.ID && l.Debug != "port" {
+				found[slot] = append(found[slot], b.named[inode])
+			}
+		}
+		slices.Sort(found[slot])
+	}
+	return found
+}
+
+// lookAtSockets finds the owners of listening sockets that are new. Which of the
+// user's sockets listen is one short read; whose one is takes a look at every
+// descriptor, once.
+func (b *bypasses) lookAtSockets(members map[core.LaunchID][]peer.Proc) {
+	listening := listeningSockets()
+	var fresh []string
+	for inode := range listening {
+		if _, known := b.sockets[inode]; !known {
+			fresh = append(fresh, inode)
+			b.sockets[inode] = ""
+		}
+	}
+	for inode := range b.sockets {
+		if _, still := listening[inode]; !still {
+			delete(b.sockets, inode)
+			delete(b.named, inode)
+		}
+	}
+	if len(fresh) == 0 {
+		return
+	}
+	for id, procs := range members {
+		for _, p := range procs {
+			for _, inode := range socketsOf(p.PID) {
+				if slices.Contains(fresh, inode) {
+					b.sockets[inode] = id
+					b.named[inode] = fmt.Sprintf("%s listens on %s", p, listening[inode])
+				}
+			}
+		}
+	}
+}
+
+// debuggingSwitch is the debugging switch in a process's arguments. Chromium's
+// processes put their arguments together with spaces.
+func debuggingSwitch(pid int) string {
+	args, err := readBounded("/proc/" + strconv.Itoa(pid) + "/cmdline")
+	if err != nil {
+		return ""
+	}
+	for _, arg := range strings.FieldsFunc(string(args), func(r rune) bool { return r == 0 || r == ' ' }) {
+		if strings.HasPrefix(arg, debuggingFlag) {
+			name, _, _ := strings.Cut(arg, "=")
+			return name
+		}
+	}
+	return ""
+}
+
+// listeningSockets are this user's listening TCP sockets, each inode with its address.
+func listeningSockets() map[string]string {
+	out := map[string]string{}
+	us := strconv.Itoa(os.Geteuid())
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		f, err := os.Open(table)
+		if err != nil {
+			continue // a machine without that protocol
+		}
+		for s := bufio.NewScanner(f); s.Scan(); {
+			const address, state, uid, inode = 1, 3, 7, 9
+			c := strings.Fields(s.Text())
+			if len(c) > inode && c[state] == stateListen && c[uid] == us {
+				_, port, _ := strings.Cut(c[address], ":")
+				n, _ := strconv.ParseUint(port, 16, 16)
+				out[c[inode]] = fmt.Sprintf("TCP port %d", n)
+			}
+		}
+		f.Close()
+	}
+	return out
+}
+
+// socketsOf lists the inodes of a process's sockets. Those of a process that cannot
+// be looked into are not seen; Chromium's browser process, which would listen, can.
+func socketsOf(pid int) []string {
+	dir := "/proc/" + strconv.Itoa(pid) + "/fd"
+	fds, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, fd := range fds {
+		to, err := os.Readlink(filepath.Join(dir, fd.Name()))
+		if err != nil {
+			continue
+		}
+		if inode, ok := strings.CutPrefix(to, "socket:["); ok {
+			out = append(out, strings.TrimSuffix(inode, "]"))
+		}
+	}
+	return out
+}
