@@ -30,9 +30,13 @@ func Pack(ctx context.Context, browser, dir, key, crx string) (err error) {
 	cmd := exec.CommandContext(ctx, browser, "--headless", "--no-first-run", "--user-data-dir="+filepath.Join(temp, "profile"),
 		"--pack-extension="+dir, "--pack-extension-key="+key)
 	// Also what it notes of a crash stays out of the person's own directories.
-	cmd.Env = append(os.Environ(), "TMPDIR="+temp, "HOME="+temp, "XDG_CONFIG_HOME="+temp, "XDG_CACHE_HOME="+temp, "XDG_DATA_HOME="+temp)
+	cmd.Env = append(os.Environ(), "TMPDIR="+temp, "HOME="+temp, "XDG_CONFIG_HOME="+temp, "XDG_CACHE_HOME="+temp, "XDG_DATA_HOME="+temp,
+		"DBUS_SESSION_BUS_ADDRESS=disabled:")
 	cmd.WaitDelay = time.Second // a helper of the browser may keep the pipe open
 	said, err := cmd.CombinedOutput()
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = nil // it did, and the browser itself ended well
+	}
 	if info, e := os.Stat(made); err == nil && (e != nil || info.Size() == 0) {
 		err = errors.New("it wrote no package")
 	}
