@@ -119,12 +119,14 @@ func copyFile(to, from string) error {
 }
 
 // preamble makes a shell script behave like a browser as far as the supervisor
-// looks: it says its version and locks its profile.
+// looks: it says its version and locks its profile, and it goes at SIGINT from the moment
+// in which it is called started.
 const preamble = `#!/bin/sh
 for a in "$@"; do case $a in
 --version) echo "Stand-in 1.0"; exit 0;;
 --user-data-dir=*) export P=${a#*=};;
 esac; done
+trap 'rm "$P/SingletonLock"; exit 0' INT
 ln -s "$(uname -n)-$$" "$P/SingletonLock"
 `
 

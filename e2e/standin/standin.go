@@ -16,12 +16,14 @@ import (
 	"sessiondock.dev/sessiondock/daemon/supervise"
 )
 
-// preamble says a version and locks the profile, as Chromium does.
+// preamble says a version and locks the profile, as Chromium does, and goes at SIGINT from
+// then on.
 const preamble = `#!/bin/sh
 for a in "$@"; do case $a in
 --version) echo "Stand-in 1.0"; exit 0;;
 --user-data-dir=*) P=${a#*=};;
 esac; done
+trap 'rm "$P/SingletonLock"; exit 0' INT
 ln -s "$(uname -n)-$$" "$P/SingletonLock"
 `
 
