@@ -18,7 +18,7 @@ crash:     N ?= 500
 powerloss: N ?= 100000
 teardown:  N ?= 1000
 
-.PHONY: help build demo test check bench fuzz crash powerloss teardown deps deps-demo clean
+.PHONY: help build demo install packages test check bench fuzz crash powerloss teardown deps deps-demo clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,12 @@ build: ## build the three programs into bin/
 
 demo: deps-demo build ## the handoff, on a site of its own, in a real Chromium (ARGS=...)
 	@$(BIN)/sessiondock demo $(ARGS)
+
+install: build ## install for this user (ARGS=--dry-run only shows what would be done)
+	@$(BIN)/sessiondock install $(ARGS)
+
+packages: build ## the deb and the rpm, into build/, and a comparison of what is in them
+	@GO=$(GO) .ci/packages
 
 test: build check ## everything: check, unit tests with -race, tests in a real Chromium
 	@echo "go test -race"; GO=$(GO) .ci/tests -race -timeout 15m $(PLAIN)
@@ -67,7 +73,7 @@ teardown: ## end launches from which processes escape, under a real user manager
 	@$(GO) run ./e2e/teardown -n=$(N) -seed=$(SEED)
 
 deps: ## install what building, tests and demo need, by the distribution and npm
-	@.ci/deps chromium node npm cc strace systemd session-bus
+	@.ci/deps chromium node npm cc strace systemd session-bus rpm2cpio cpio
 	@if [ ! -x extension/node_modules/.bin/tsc ]; then \
 		echo "npm ci (extension: typescript and Chromium's types, into extension/node_modules)"; \
 		npm ci --prefix extension --no-audit --no-fund || echo "npm has failed: the extension's types will not be checked" >&2; \

@@ -104,7 +104,7 @@ var reserves = []reserve{
 	{"github.com/coreos/go-systemd/", []string{"daemon", "daemon/supervise"}, "the service manager is the supervisor's"},
 	{"github.com/godbus/dbus/", []string{"daemon/supervise"}, "D-Bus is how the supervisor talks to the service manager, and nothing else is said there"},
 	{"github.com/spf13/cobra", []string{"cli", "cli/demo"}, "only the command line has a command line"},
-	{"os/exec", []string{"daemon/chromium", "daemon/supervise", "install", "install/doctor", "cli", "cli/demo"}, "who starts a process answers for its end"},
+	{"os/exec", []string{"daemon/chromium", "daemon", "daemon/supervise", "install", "install/doctor", "cli", "cli/demo"}, "who starts a process answers for its end"},
 }
 
 // impure is what package core must not import: each would make Step depend on more

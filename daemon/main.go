@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
@@ -295,7 +296,7 @@ func supervisor(ctx context.Context, paths client.Paths, o options, ext extensio
 	return supervise.Choose(ctx, supervise.Config{
 		Dirs:           supervise.Dirs{DataDir: paths.Data, RunDir: paths.Runtime, StateDir: paths.State, CacheDir: paths.Cache},
 		Browser:        o.browser,
-		HostBinary:     filepath.Join(filepath.Dir(self), "sessiondock-host"),
+		HostBinary:     hostBinary(self),
 		KeeperBinary:   self,
 		HostSocket:     paths.HostSocket(),
 		ExtensionID:    ext.ID,
@@ -325,6 +326,21 @@ func packagings() int {
 		return 1
 	}
 	return 0
+}
+
+// hostBinary is the host beside this program, by the name that this program was started
+// under if that leads here too. Where programs are links into a directory of their
+// version, the real path would be gone after the next update.
+func hostBinary(self string) string {
+	const host = "sessiondock-host"
+	if named, err := exec.LookPath(os.Args[0]); err == nil && filepath.IsAbs(named) {
+		beside := filepath.Join(filepath.Dir(named), host)
+		real, err := filepath.EvalSymlinks(named)
+		if _, there := os.Stat(beside); err == nil && there == nil && real == self {
+			return beside
+		}
+	}
+	return filepath.Join(filepath.Dir(self), host)
 }
 
 // bodyKey reads or makes the key of request hashes. Without it a password that was

@@ -421,3 +421,20 @@ func TestUnits(t *testing.T) {
 		t.Error("a variable that counts as unset is passed on")
 	}
 }
+
+func TestUnitsOfAPackage(t *testing.T) {
+	got, err := PackageUnits("/usr/bin")
+	must(t, err)
+	text := ""
+	for _, f := range got {
+		text += f.Path + "\n" + string(f.Content) + "\n"
+	}
+	for _, want := range []string{
+		"/usr/lib/systemd/user/sessiondock.socket", "ListenStream=%t/sessiondock/control.sock", "ListenStream=%t/sessiondock/api/api.sock",
+		`ExecStart="/usr/bin/sessiondockd"`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, text)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -90,6 +91,29 @@ func UnitFiles(paths client.Paths, bin, configHome string, getenv func(string) s
 		{Path: filepath.Join(dir, manifests.ServiceUnit), What: "runs the daemon", Mode: 0o644, Content: service},
 		{Path: filepath.Join(dir, manifests.SliceUnit), What: "holds daemon and browsers", Mode: 0o644, Content: manifests.Slice()},
 		link,
+	}, nil
+}
+
+// PackageUnits are the units of a distribution's package, for every user: the sockets
+// lie in the runtime directory of whoever it is.
+func PackageUnits(bin string) ([]File, error) {
+	// The templates write every % as one; the service manager's word for the directory
+	// takes the place of a name that nothing else has.
+	const name = "/runtime-directory"
+	paths := client.Paths{Runtime: name + "/sessiondock"}
+	socket, err := manifests.Socket(paths.ControlSocket(), paths.APISocket(), paths.HostSocket())
+	if err != nil {
+		return nil, err
+	}
+	service, err := manifests.Service([]string{filepath.Join(bin, "sessiondockd")}, nil)
+	if err != nil {
+		return nil, err
+	}
+	dir := unitDirs[0]
+	return []File{
+		{Path: filepath.Join(dir, manifests.SocketUnit), Mode: 0o644, Content: bytes.ReplaceAll(socket, []byte(name), []byte("%t"))},
+		{Path: filepath.Join(dir, manifests.ServiceUnit), Mode: 0o644, Content: service},
+		{Path: filepath.Join(dir, manifests.SliceUnit), Mode: 0o644, Content: manifests.Slice()},
 	}, nil
 }
 
