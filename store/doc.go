@@ -19,4 +19,7 @@
 //   - A database that is corrupt, foreign or of a newer version is refused, and
 //     left as it was.
 //   - The state of links is of one daemon's life; it is not stored.
+//   - The journal's oldest entries can be trimmed into the snapshot, which holds the
+//     entities as they made them. Snapshot and journal, replayed, give the tables; no
+//     epoch, open action or identifier of an action goes with them.
 package store
