@@ -61,6 +61,9 @@ func (a *authority) input() core.Input {
 			return core.Acquire{Lease: core.LeaseID(a.id("l")), Token: d.Hash, CapHash: "cap", RequestID: a.id("r"), Binding: d.Binding, ForMs: 60_000, WaitMs: 5_000}
 		}
 	case 5, 6, 7:
+		if !s.Launch.Live() && s.Starting == "" {
+			return core.StartSlot{Slot: slot, By: "human:cli"}
+		}
 		if !s.Launch.Live() {
 			return core.LaunchStarting{Slot: slot, Generation: s.Generation + 1, Launch: core.LaunchID(a.id("launch"))}
 		}
@@ -88,7 +91,7 @@ func (a *authority) input() core.Input {
 			return core.Act{Action: core.ActionID(a.id("a")), Lease: lease.ID, Cap: "cap", ID: core.ClientID(fmt.Sprintf("01J%023d", a.made)), Epoch: s.Epoch,
 				Verb: "click", Class: class, Summary: "click", BodyHash: "hash", Expect: core.Expect{Tab: 1, Document: "doc"}, DeadlineMs: 1000}
 		}
-	case 17:
+	case 17, 23:
 		if action != "" {
 			state := []string{"finished", "failed", "refused", "halted", "unknown"}[a.pick(5)]
 			return core.Done{Slot: slot, Nonce: link.Nonce, Action: action, Epoch: a.state.Actions[action].Epoch, State: state, Steps: core.Steps{Dispatched: 1, Total: 2}}
@@ -122,7 +125,7 @@ func (a *authority) input() core.Input {
 			return core.Resume{Lease: lease.ID, Cap: "cap"}
 		}
 	case 21:
-		switch a.pick(3) {
+		switch a.pick(9) { // mostly none of it, or no action gets anywhere
 		case 0:
 			return core.LinkLost{Slot: slot, Nonce: link.Nonce, Why: "closed"}
 		case 1:
