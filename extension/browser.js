@@ -5,9 +5,30 @@
  * that everything else runs under a test with this one seam replaced.
  */
 
+import {MAX_PROBE_TEXT} from './limits.js';
+
 /** @typedef {typeof browser} Browser */
 
 const ALL = {urls: ['<all_urls>']};
+
+/**
+ * Runs in a page, and so names nothing from here.
+ * @param {string} selector @param {number} max
+ * @returns {{found: number, text: string, cut: boolean}} found: -1 if that is no selector
+ */
+function textOf(selector, max) {
+  let found;
+  try {
+    found = document.querySelectorAll(selector);
+  } catch {
+    return {found: -1, text: '', cut: false};
+  }
+  const [it] = found;
+  if (found.length !== 1) return {found: found.length, text: '', cut: false};
+  // What a person would see; SVG and the like have no such text.
+  const text = String((it instanceof HTMLElement ? it.innerText : it.textContent) ?? '').replace(/\s+/g, ' ').trim();
+  return {found: 1, text: text.slice(0, max), cut: text.length > max};
+}
 
 export const browser = {
   id: () => chrome.runtime.id,
@@ -54,6 +75,20 @@ export const browser = {
   activateTab: (tabId) => chrome.tabs.update(tabId, {active: true}),
   /** @param {number} tabId */
   blankTab: (tabId) => chrome.tabs.update(tabId, {url: 'about:blank'}),
+  /** @param {number} tabId @param {string} url */
+  gotoTab: (tabId, url) => chrome.tabs.update(tabId, {url}),
+  /**
+   * The text of the one element that a selector names. It is read in a world of ours,
+   * where a page's scripts change nothing of what is called.
+   * @param {number} tabId @param {string} documentId @param {string} selector
+   */
+  readText: (tabId, documentId, selector) =>
+    chrome.scripting.executeScript({
+      target: {tabId, documentIds: [documentId]},
+      func: textOf,
+      args: [selector, MAX_PROBE_TEXT],
+      injectImmediately: true,
+    }),
 
   /** @param {number} tabId */
   frames: (tabId) => chrome.webNavigation.getAllFrames({tabId}),

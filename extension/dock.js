@@ -17,6 +17,7 @@ import {Ledger, quiet, report} from './ledger.js';
 import {CRASH_MS, MAX_TITLE, REPORT_MS, UNDER_WAY_MS, VERSION} from './limits.js';
 import {Link} from './link.js';
 import {People} from './people.js';
+import {Probe} from './probe.js';
 import {note} from './refusal.js';
 import {Sessions} from './sessions.js';
 import {Memory} from './state.js';
@@ -59,6 +60,7 @@ export class Dock {
     this.gate = new Gate(browser, {
       visible: (tab) => this.tabs.visible(tab),
       owns: (tab) => this.tabs.owns(tab),
+      probes: (tab) => this.probe.mine(tab),
       allowed: (url) => this.tabs.allowed(url),
       dead: (tab) => this.documents.dead(tab),
       url: (tab) => this.documents.url(tab) || this.tabs.get(tab)?.url || '',
@@ -80,11 +82,13 @@ export class Dock {
     this.grants = new Grants(browser, (ask) => this.link.send({t: 'pull', ask}));
     const {gate, ledger, documents, tabs, sessions, memory, link} = this;
     this.drain = new Drain({browser, gate, ledger, documents, tabs, sessions});
+    this.probe = new Probe({browser, gate, documents, sessions, tabs, memory, send: (result) => void link.send(result)});
     const answer = (/** @type {unknown} */ port, /** @type {any} */ message) => void this.link.answer(port, message);
     this.commands = new Commands({browser, gate, ledger, documents, tabs, sessions, answer});
     this.people = new People({browser, gate, memory, link, ledger, stopList: () => this.#stopList()});
     memory.keep(() => ({
       run: true, ledger: ledger.snapshot(), scripts: documents.scripts(), starts: link.attempt, apart: tabs.apart(),
+      probes: this.probe.tabs(),
     }));
   }
 
@@ -118,6 +122,7 @@ export class Dock {
     on.tabActivated((tab, window) => this.tabs.activated(tab, window));
     on.tabReplaced((added, removed) => {
       if (this.tabs.isApart(removed)) this.tabs.setApart(added);
+      this.probe.replaced(added, removed);
       this.#tabRemoved(removed);
       void this.documents.refresh(added);
     });
@@ -151,6 +156,7 @@ export class Dock {
     this.memory.touch();
     this.gate.hold = this.memory.hold;
     if (this.memory.mark.epoch > 0) this.gate.raise(this.memory.mark.epoch);
+    this.probe.restore(stored.probes);
     await this.sessions.adopt().catch((error) => note('could not list debugger targets', error));
     await Promise.resolve(this.#browser.wakeEveryHalfMinute()).catch((error) => note('alarm', error));
     const starts = Number.isInteger(stored.starts) ? stored.starts : 0;
@@ -180,6 +186,7 @@ export class Dock {
     this.gate.linked = false;
     this.gate.port = null;
     this.gate.close();
+    this.probe.cut();
     this.grants.reset();
     this.people.linkIs('down', reason, error);
     this.memory.touch();
@@ -207,6 +214,9 @@ export class Dock {
         this.ledger.forget(message.actions ?? []);
         for (const action of message.actions ?? []) this.#told.delete(action);
         this.memory.touch();
+        return;
+      case 'probe':
+        this.probe.take(message);
         return;
       case 'stop.page':
         void this.#stopPage(message);
@@ -248,6 +258,7 @@ export class Dock {
       return;
     }
     this.gate.close();
+    this.probe.cut();
     this.grants.stop();
     this.tabs.withdraw();
     this.#lent = 0;
@@ -297,6 +308,7 @@ export class Dock {
     this.grants.renewWithin(grant.ttl_ms);
     if (before?.epoch === grant.epoch) return;
 
+    this.probe.cut();
     if (this.drain.running) {
       // A person said to go on although something was open. What the former holder
       // left in the debugger's sessions must not reach this one.
@@ -374,14 +386,15 @@ export class Dock {
   /** @param {any} tab */
   #tabCreated(tab) {
     this.#early?.add(tab.id);
+    const probes = this.probe.made(tab);
     // What a person opens while holding is not lent with the next grant.
-    if (this.#personHolds()) {
+    if (probes || this.#personHolds()) {
       this.tabs.setApart(tab.id);
       this.memory.touch();
     }
     this.tabs.created(tab);
     if (typeof tab.openerTabId === 'number') this.evidence.opened(tab.id, tab.openerTabId);
-    else if (this.ledger.tabMade(tab.id)) this.tabs.own(tab.id);
+    else if (!probes && this.ledger.tabMade(tab.id)) this.tabs.own(tab.id);
   }
 
   #personHolds() {
@@ -391,6 +404,7 @@ export class Dock {
   /** @param {number} tab */
   #tabRemoved(tab) {
     this.tabs.removed(tab);
+    this.probe.removed(tab);
     this.evidence.committed(tab);
     this.documents.removed(tab);
   }
@@ -404,6 +418,7 @@ export class Dock {
   async #stopList() {
     const reached = new Set([...this.drain.tabs(), ...this.sessions.tabs()]);
     for (const {tab} of this.documents.scripts()) reached.add(tab);
+    for (const tab of this.probe.tabs()) reached.delete(tab); // read there, and nothing done
     /** @type {Map<number, Set<number>>} */
     const processes = new Map();
     await Promise.all(
@@ -457,6 +472,7 @@ export class Dock {
   /** A dialog of beforeunload would keep the browser from a clean end: it is accepted. */
   async #stopPrepare() {
     this.gate.stopping = true;
+    this.probe.cut(); // the next run is not to come up with its tab
     const attach = (/** @type {number} */ tab) =>
       this.sessions.attach(tab).catch((error) => note('could not attach for the stop', error));
     await Promise.all(this.tabs.all().map(({tab}) => attach(tab)));

@@ -7,13 +7,14 @@
  * instant (I3, I4).
  *
  * Two kinds of principal come through it. An agent's orders pass only under an
- * open grant. The system's own (settlement and set-up) pass only from a closed
- * list, and only under the epoch now in force.
+ * open grant. The system's own (settlement, set-up, and a probe's look at the page
+ * that the daemon has named) pass only from closed lists, and only under the epoch now
+ * in force.
  */
 
 import {MAX_EPOCH} from './limits.js';
 import {refuse} from './refusal.js';
-import {isWeb} from './tabs.js';
+import {isWeb, originOf} from './tabs.js';
 
 /** @typedef {import('./refusal.js').Refusal} Refusal */
 /** @typedef {import('./browser.js').Browser} Browser */
@@ -30,7 +31,8 @@ import {isWeb} from './tabs.js';
 /**
  * @typedef {object} Order one thing to be done, with what it expects
  * @property {'agent' | 'system'} by
- * @property {string} kind cdp, barrier, document, tabs, tab_create, tab_close, tab_activate, tab_blank
+ * @property {string} kind cdp, barrier, document, tabs, tab_create, tab_close, tab_activate, tab_blank;
+ *   the system's alone: tab_goto, text
  * @property {number} epoch
  * @property {unknown} port the native port it came by; the system's have none
  * @property {number} tab 0 if it concerns no tab
@@ -55,12 +57,23 @@ import {isWeb} from './tabs.js';
  * @property {Grant | null} grant
  * @property {object | null} hold a person's press of "Take over"
  * @property {boolean} stopping a clean stop is being prepared
+ * @property {ProbePage | null} probe the page that the system may look at now
+ */
+
+/**
+ * @typedef {object} ProbePage as the daemon named it
+ * @property {number} epoch under which, and under no other
+ * @property {string} url
+ * @property {string} selector '' if an expression is read
+ * @property {string} expression
+ * @property {number} tab made for it, 0 before
  */
 
 /**
  * @typedef {object} View what the browser looks like now
  * @property {(tab: number) => boolean} visible to the lease
  * @property {(tab: number) => boolean} owns made under the lease
+ * @property {(tab: number) => boolean} probes made for a probe, or opened from such a tab
  * @property {(url: string) => boolean} allowed by the lease's origins
  * @property {(tab: number) => boolean} dead its renderer has crashed, and nothing has come since
  * @property {(tab: number) => string} url of its main document
@@ -93,6 +106,23 @@ const SYSTEM_COMMANDS = [
 ];
 // A map, so that no name of Object.prototype is on the list.
 const SYSTEM = new Map(SYSTEM_COMMANDS);
+
+/** @type {[string, (order: Order, page: ProbePage) => boolean][]} */
+const PROBE_ORDERS = [
+  // An empty tab, made out of sight; it is known before it is given a page.
+  ['tab_create', ({params}, {tab}) => tab === 0 && params.url === 'about:blank' && params.active === false],
+  ['tab_goto', ({tab, params}, page) => tab === page.tab && params.url === page.url],
+  ['text', ({tab, params}, page) => tab === page.tab && page.selector !== '' && params.selector === page.selector],
+  [
+    'cdp',
+    ({tab, method, params}, page) =>
+      tab === page.tab && method === 'Runtime.evaluate' && params.throwOnSideEffect === true &&
+      page.expression !== '' && params.expression === page.expression,
+  ],
+];
+const PROBE = new Map(PROBE_ORDERS);
+const READS = new Set(['text', 'cdp']);
+const NOT_AGENTS = new Set(['tab_goto', 'text']);
 
 /** What would blind the fence, or reach beyond a tab, whatever a policy allows. */
 const NEVER = new Set(['Page.crash', 'Page.disable', 'Inspector.disable']);
@@ -138,6 +168,7 @@ function decideTab(state, order, view) {
  * @returns {Refusal | null}
  */
 function decideMethod(order, view) {
+  if (NOT_AGENTS.has(order.kind)) return no('policy', `${order.kind} is not for an agent`);
   if (order.kind === 'cdp') {
     const domain = order.method.slice(0, order.method.indexOf('.'));
     if (NEVER.has(order.method) || (domain === 'Target' && !TARGET_ALLOWED.has(order.method))) {
@@ -157,6 +188,31 @@ function decideMethod(order, view) {
 }
 
 /**
+ * The system's own order, under its epoch: from a closed list, whoever holds.
+ * @param {State} state @param {Order} order @param {View} view
+ * @returns {Refusal | null}
+ */
+function decideSystem(state, order, view) {
+  if (order.epoch !== state.epoch) return no('fenced', `epoch ${order.epoch} has ended`);
+  if (order.kind === 'barrier') return null;
+  if (order.kind === 'cdp' && SYSTEM.get(order.method)?.(order, state)) return null;
+  if (order.kind === 'tab_close' && view.probes(order.tab)) return null;
+  const {probe} = state;
+  if (probe?.epoch !== order.epoch || !PROBE.get(order.kind)?.(order, probe)) {
+    return no('policy', `${order.method || order.kind} is no settlement command, nor part of a probe`);
+  }
+  if (state.hold) return no('fenced', 'a person has taken over');
+  if (!state.linked || state.port === null) return no('unavailable', 'the link that this came by has ended');
+  if (!READS.has(order.kind)) return null;
+  // What is read is the named website's: a redirect may have led to another.
+  if (originOf(view.url(order.tab)) !== originOf(probe.url)) return no('policy', 'the page has led to another origin');
+  if (!order.document || view.document(order.tab, 0) !== order.document) {
+    return no('document_changed', 'another document is in this tab now');
+  }
+  return null;
+}
+
+/**
  * Decides on one order. Without effect, so that the whole grid of states can be
  * tried; `Gate.dispatch` calls it in the turn in which it acts.
  * @param {State} state @param {Order} order @param {View} view
@@ -168,9 +224,8 @@ export function decide(state, order, view, now) {
     return no('fenced', 'that is not an epoch');
   }
   if (order.by === 'system') {
-    if (order.epoch !== state.epoch) return no('fenced', `epoch ${order.epoch} has ended`);
-    const listed = order.kind === 'barrier' || (order.kind === 'cdp' && SYSTEM.get(order.method)?.(order, state));
-    if (!listed) return no('policy', `${order.method || order.kind} is no settlement command`);
+    const refused = decideSystem(state, order, view);
+    if (refused) return refused;
   } else {
     if (!state.linked || state.port === null || order.port !== state.port) {
       return no('unavailable', 'the link that this came by has ended');
@@ -216,6 +271,10 @@ function perform(browser, order) {
       return browser.activateTab(order.tab);
     case 'tab_blank':
       return browser.blankTab(order.tab);
+    case 'tab_goto':
+      return browser.gotoTab(order.tab, order.params.url);
+    case 'text':
+      return browser.readText(order.tab, order.document, order.params.selector);
     default:
       // document and tabs are looks at what the extension knows already.
       return Promise.resolve();
@@ -229,6 +288,7 @@ export class Gate {
   /** @type {Grant | null} */ grant = null;
   /** @type {import('./gen/wire.js').Hold | null} */ hold = null;
   stopping = false;
+  /** @type {ProbePage | null} */ probe = null;
 
   #browser;
   #view;
@@ -248,6 +308,7 @@ export class Gate {
     if (!Number.isSafeInteger(epoch) || epoch < 1 || epoch < this.epoch) return false;
     this.epoch = epoch;
     if (this.grant && this.grant.epoch < epoch) this.grant = null;
+    if (this.probe && this.probe.epoch < epoch) this.probe = null;
     return true;
   }
 

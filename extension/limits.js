@@ -13,6 +13,7 @@ export const CHUNK_BYTES = LIMITS.ChunkBytes;
 export const MAX_MESSAGE = LIMITS.MaxMessage;
 export const MAX_EVIDENCE = LIMITS.MaxEvidence;
 export const MAX_URL = LIMITS.MaxURL;
+export const MAX_PROBE_TEXT = LIMITS.MaxProbeText;
 /** Characters kept of a method or a type, an error, an identifier, a title. A page chooses some of them. */
 export const MAX_WORD = 32;
 export const MAX_ERROR = 128;
@@ -45,6 +46,8 @@ export const CRASH_MS = 5_000;
 export const REPORT_MS = 25;
 /** An action that has not come to rest is told of this often, at most. */
 export const UNDER_WAY_MS = 200;
+/** How often a probe looks; a text that is the same twice has come to rest. */
+export const PROBE_LOOK_MS = 100;
 /** How often, at most, what a restart of the worker must not lose is stored. */
 export const STORE_MS = 500;
 /** The watch window where neither grant nor fence names one. */

@@ -40,7 +40,7 @@ export class Memory {
   async load() {
     const [local, session] = await Promise.all([
       this.#browser.loadLocal(['mark', 'hold']),
-      this.#browser.loadSession(['run', 'ledger', 'scripts', 'starts', 'apart']),
+      this.#browser.loadSession(['run', 'ledger', 'scripts', 'starts', 'apart', 'probes']),
     ]);
     const mark = /** @type {any} */ (local.mark);
     this.mark = {
@@ -102,6 +102,13 @@ export class Memory {
       this.#stored = text;
       this.#save(this.#browser.saveSession(session));
     }, STORE_MS);
+  }
+
+  /** Stores it now, for what must not be done before. */
+  async flush() {
+    const session = this.#session();
+    this.#stored = JSON.stringify(session);
+    await this.#browser.saveSession(session);
   }
 
   /** @param {Promise<unknown>} write */

@@ -4,7 +4,8 @@
  * The browser's tabs, and which of them the lease sees: lent (they were within its
  * origins when it was granted: to act in, not to close) and owned (made under it).
  * All others do not exist for an agent, and neither do those that a person opened while
- * holding: they stay apart, under every later grant, until they are closed.
+ * holding, or the system for a probe: they stay apart, under every later grant, until
+ * they are closed.
  */
 
 /**
@@ -13,6 +14,7 @@
  * @property {string} url of the address bar
  * @property {string} title
  * @property {boolean} active in its window
+ * @property {boolean} loaded
  * @property {number} window
  * @property {number} shownTick counts up each time a tab is brought to the front
  */
@@ -26,7 +28,7 @@ export const isNewTab = (url) => NEW_TAB.test(url);
 export const isWeb = (url) => /^https?:/.test(url);
 
 /** @param {string} url */
-function originOf(url) {
+export function originOf(url) {
   try {
     return new URL(url).origin;
   } catch {
@@ -52,6 +54,7 @@ export class Tabs {
       url: tab.url || tab.pendingUrl || '',
       title: tab.title ?? '',
       active: tab.active === true,
+      loaded: tab.status === 'complete',
       window: tab.windowId ?? -1,
       shownTick: tab.active && !known?.active ? ++this.#tick : known?.shownTick ?? 0,
     });
@@ -76,9 +79,11 @@ export class Tabs {
     this.#owned.add(tab);
   }
 
-  /** A person opened it while holding. @param {number} tab */
+  /** A person opened it while holding, or a probe did. @param {number} tab */
   setApart(tab) {
     this.#apart.add(tab);
+    this.#lent.delete(tab);
+    this.#owned.delete(tab);
   }
 
   /** @param {number} tab */

@@ -56,6 +56,9 @@ export function makeBrowser() {
     /** Answers of sendCommand by method; a function of (tab, params). Default {}. */
     answers: {},
     attachErrors: [],
+    /** What becomes of a tab that is sent to a page, and what is read there. */
+    went: () => {},
+    text: () => ({found: 0, text: '', cut: false}),
     barrier: (tab, document) => Promise.resolve([{frameId: 0, documentId: document}]),
     /** @param {string} name */
     emit: (name, ...args) => (listeners[name] ?? []).forEach((f) => f(...args)),
@@ -108,12 +111,20 @@ export function makeBrowser() {
     tabs: async () => fake.tabList,
     createTab: async (url, active) => {
       const tab = {id: 90 + ++ids, url, title: '', active, windowId: 1};
-      fake.did.push(['create', url]);
+      fake.did.push(['create', url, active]);
       fake.framesOf.set(tab.id, [{frameId: 0, documentId: `D${tab.id}`, url, processId: 9}]);
       return tab;
     },
     closeTab: async (tab) => void fake.did.push(['close', tab]),
     activateTab: async (tab) => void fake.did.push(['activate', tab]),
+    gotoTab: async (tab, url) => {
+      fake.did.push(['goto', tab, url]);
+      fake.went(tab, url);
+    },
+    readText: async (tab, document, selector) => {
+      fake.did.push(['text', tab, document, selector]);
+      return [{frameId: 0, documentId: document, result: fake.text(tab, document, selector)}];
+    },
     blankTab: async (tab) => void fake.did.push(['blank', tab]),
     frames: async (tab) => fake.framesOf.get(tab) ?? null,
     mainFrame: async (tab) => fake.framesOf.get(tab)?.[0] ?? null,

@@ -17,7 +17,7 @@ const order = (over = {}) => ({
   action: 'A', seq: 1, effect: true, script: false, ...LATER, ...over,
 });
 const view = (over = {}) => ({
-  visible: (tab) => tab === 1, owns: () => false, dead: () => false, allowed: (url) => url.startsWith('https://shop.test/') || url === 'about:blank',
+  visible: (tab) => tab === 1, owns: () => false, probes: () => false, dead: () => false, allowed: (url) => url.startsWith('https://shop.test/') || url === 'about:blank',
   url: () => 'https://shop.test/', document: () => 'D1', room: () => true, ...over,
 });
 
@@ -178,6 +178,90 @@ test('the system passes with the closed list, and nothing else', () => {
 
   for (const epoch of [6, 8]) assert.equal(system({kind: 'barrier', method: '', epoch})?.code, 'fenced');
   assert.equal(system({kind: 'barrier', method: '', monoMs: 1_000})?.code, 'deadline');
+});
+
+const ME = 'https://shop.test/me';
+const page = (over = {}) => ({epoch: 7, url: ME, selector: '#email', expression: '', tab: 1, ...over});
+const LOOK = {by: 'system', port: null, kind: 'text', method: '', params: {selector: '#email'}};
+/** A probe's read, of a state in which nobody holds the slot. */
+const looks = (...parts) => run({state: {grant: null, probe: page()}, order: LOOK}, ...parts);
+
+/** Every reason to refuse what a probe reads, in the order in which they are told. */
+const PROBE_REASONS = [
+  ['fenced', 'another epoch in force', {state: {epoch: 8}}],
+  ['policy', 'no probe is under way', {state: {probe: null}}],
+  ['fenced', 'a hold', {state: {hold: {id: 'h', since_ms: 1}}}],
+  ['unavailable', 'no link', {state: {linked: false}}],
+  ['policy', 'another website', {view: {url: () => 'https://other.test/me'}}],
+  ['document_changed', 'another document', {view: {document: () => 'D2'}}],
+  ['deadline', 'too late by the monotonic clock', {order: {monoMs: 1_000}}],
+  ['deadline', 'too late by the wall clock', {now: {wallMs: 5_001_000}}],
+];
+
+test('a probe reads its page, and every subset of reasons refuses, by the one that comes first', () => {
+  assert.equal(looks(), null);
+  for (let bits = 0; bits < 1 << PROBE_REASONS.length; bits++) {
+    const found = PROBE_REASONS.filter((_, i) => bits & (1 << i));
+    const refusal = looks(...found.map((reason) => reason[2]));
+    assert.equal(refusal?.code, found[0]?.[0], found.map((reason) => reason[1]).join(' + '));
+  }
+});
+
+test('a probe does nothing but what its page asks for, in its own tab', () => {
+  const value = {kind: 'cdp', method: 'Runtime.evaluate', params: {expression: 'user.name', throwOnSideEffect: true}};
+  const byValue = {state: {probe: page({selector: '', expression: 'user.name'})}};
+  const make = {kind: 'tab_create', tab: 0, document: '', params: {url: 'about:blank', active: false}};
+  const none = {state: {probe: page({tab: 0})}};
+  const go = {kind: 'tab_goto', document: '', params: {url: ME}};
+  assert.equal(looks(byValue, {order: value}), null);
+  assert.equal(looks(none, {order: make}), null);
+  assert.equal(looks({order: go}), null);
+  assert.equal(looks({order: go}, {view: {url: () => 'about:blank', document: () => ''}}), null, 'it reads nothing');
+  for (const [name, ...parts] of [
+    ['another selector', {order: {params: {selector: 'input[type=password]'}}}],
+    ['a selector where an expression is read', byValue],
+    ['another tab', {order: {tab: 2}}],
+    ['the agent’s tab before it has one', none],
+    ['another expression', byValue, {order: {...value, params: {...value.params, expression: 'document.cookie'}}}],
+    ['side effects', byValue, {order: {...value, params: {...value.params, throwOnSideEffect: false}}}],
+    ['side effects, by silence', byValue, {order: {...value, params: {expression: 'user.name'}}}],
+    ['an expression where a selector is read', {order: value}],
+    ['an expression that is empty', {order: {...value, params: {expression: '', throwOnSideEffect: true}}}],
+    ['another method', byValue, {order: {...value, method: 'Runtime.callFunctionOn'}}],
+    ['a second tab', {order: make}],
+    ['a tab in front', none, {order: {...make, params: {url: 'about:blank', active: true}}}],
+    ['a tab that is not empty', none, {order: {...make, params: {url: ME, active: false}}}],
+    ['another address', {order: {...go, params: {url: 'https://shop.test/logout'}}}],
+    ['the agent’s tab sent to the page', {order: {...go, tab: 2}}],
+    ['a page of another epoch', {state: {probe: page({epoch: 6})}}],
+    ['the front', {order: {kind: 'tab_activate', params: {}}}],
+    ['a click', {order: {kind: 'cdp', method: 'Input.dispatchMouseEvent', params: {type: 'mousePressed', x: 1, y: 1}}}],
+  ]) {
+    assert.equal(looks(...parts)?.code, 'policy', name);
+  }
+});
+
+test('a probe’s tab is closed whoever holds, and no other is', () => {
+  const close = (over) => looks({state: {probe: null, hold: {id: 'h', since_ms: 1}, linked: false, port: null}, order: {kind: 'tab_close', document: '', params: {}}}, over);
+  assert.equal(close({})?.code, 'policy');
+  assert.equal(close({view: {probes: (tab) => tab === 1}}), null);
+  assert.equal(close({view: {probes: (tab) => tab === 1}, order: {tab: 2}})?.code, 'policy');
+  assert.equal(close({view: {probes: (tab) => tab === 1}, order: {epoch: 6}})?.code, 'fenced');
+});
+
+test('what a probe does is not for an agent', () => {
+  for (const kind of ['tab_goto', 'text']) {
+    assert.equal(run({state: {probe: page()}, order: {...LOOK, by: 'agent', port: PORT, kind, params: {url: ME, selector: '#email'}}})?.code, 'policy', kind);
+  }
+});
+
+test('raising the epoch ends a probe', () => {
+  const gate = new Gate(makeBrowser().browser, view());
+  Object.assign(gate, state(), {probe: page()});
+  gate.raise(7);
+  assert.ok(gate.probe);
+  gate.raise(8);
+  assert.equal(gate.probe, null);
 });
 
 test('dispatch does nothing when it refuses, and says so when Chromium’s own check throws', () => {
