@@ -422,12 +422,15 @@ func (d *door) probe(r *http.Request) (any, *core.Error) {
 		return nil, err
 	}
 	name := core.BindingName(r.PathValue("binding"))
-	res := d.Engine.Submit(r.Context(), core.RunProbe{Binding: name, Action: q.Action, IfEpoch: q.IfEpoch, By: d.by(q.By)})
-	if res.Refusal != nil {
-		return nil, res.Refusal
+	if _, err := d.findBinding(name); err != nil {
+		return nil, err
 	}
 	var b *core.Binding
 	d.Engine.View(func(s *core.State, _ core.Now) { b = s.Bindings[name] })
+	res := d.beginProbe(r.Context(), b.Slot, core.RunProbe{Binding: name, Action: q.Action, IfEpoch: q.IfEpoch, By: d.by(q.By)})
+	if res.Refusal != nil {
+		return nil, res.Refusal
+	}
 	var p *core.Probed
 	d.Engine.Wait(r.Context(), b.Slot, probeWait, func(s *core.State, _ core.Now) bool {
 		p = s.ProbeResult(b.Slot, res.Probe)
@@ -446,6 +449,26 @@ func (d *door) probe(r *http.Request) (any, *core.Error) {
 		}
 	}
 	return out, nil
+}
+
+// beginProbe waits a while for what passes by itself: a slot that changes hands, another
+// probe, an action that is still watched.
+func (d *door) beginProbe(ctx context.Context, slot core.SlotName, in core.RunProbe) core.Result {
+	late := time.After(probeBusy)
+	for {
+		changed := d.Engine.Changed(slot)
+		res := d.Engine.Submit(ctx, in)
+		if res.Refusal == nil || res.Refusal.Code != core.CodeBusy {
+			return res
+		}
+		select {
+		case <-changed:
+		case <-late:
+			return res
+		case <-ctx.Done():
+			return res
+		}
+	}
 }
 
 // checkPerson checks what every person's request may name.

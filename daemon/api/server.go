@@ -36,6 +36,10 @@ const maxConns = 512
 // time that the client gave for the queue.
 const launchWait = 30 * time.Second
 
+// probeBusy is how long a probe waits to be begun: longer than the window in which an
+// action's requests are watched, unless a binding has set another.
+const probeBusy = core.DefaultWatchMs*time.Millisecond + 5*time.Second
+
 // probeWait is how long a probe can take: the core ends it before.
 const probeWait = (core.MaxProbeWaitMs + core.ProbeGraceMs + 1000) * time.Millisecond
 

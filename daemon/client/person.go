@@ -130,7 +130,7 @@ func (c *Client) Confirm(ctx context.Context, b core.BindingName, r wire.Confirm
 // found.
 func (c *Client) Probe(ctx context.Context, b core.BindingName, r wire.ProbeRequest) (*wire.ProbeReply, error) {
 	return post[wire.ProbeReply](ctx, c, call{
-		path: bindingPath(b, "/probe"), body: r, timeout: (core.MaxProbeWaitMs+core.ProbeGraceMs)*time.Millisecond + waitMargin,
+		path: bindingPath(b, "/probe"), body: r, timeout: (core.DefaultWatchMs+core.MaxProbeWaitMs+core.ProbeGraceMs)*time.Millisecond + 5*time.Second + waitMargin,
 		lookUp: "it may have been carried out; `sessiondock binding show " + string(b) + "` and `sessiondock actions` tell",
 	})
 }
