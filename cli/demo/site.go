@@ -86,6 +86,8 @@ func OpenSite() (*Site, error) {
 	s := &Site{port: l.Addr().(*net.TCPAddr).Port, scopes: map[string][]Save{}, reports: map[string]string{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /s/{scope}/{page}", s.page)
+	mux.HandleFunc("GET /s/{scope}/signin", s.signIn)
+	mux.HandleFunc("GET /s/{scope}/away", s.away)
 	mux.HandleFunc("POST /s/{scope}/save", s.save)
 	mux.HandleFunc("POST /s/{scope}/report", s.report)
 	mux.HandleFunc("GET /s/{scope}/counts", s.counts)
@@ -116,7 +118,9 @@ func (s *Site) Origin() string { return s.OriginAt("127.0.0.1") }
 func (s *Site) OriginAt(host string) string { return fmt.Sprintf("http://%s:%d", host, s.port) }
 
 // URL is the address of a page of a scope. Pages: product, form, busy, child,
-// saved, script, webdriver, button, noise. Query is appended as it is.
+// saved, script, webdriver, button, noise, account, changes; signin?as=NAME signs in
+// and leads to account, away leads there from another origin. Query is appended as it is: slow=MS keeps any page back, say=TEXT
+// is a customer's message on account.
 func (s *Site) URL(scope, page, query string) string { return s.URLAt("127.0.0.1", scope, page, query) }
 
 // URLAt is URL under another name of this machine.
@@ -175,6 +179,28 @@ type pageData struct {
 	BusyMs  int64
 	More    bool // the handler also sends a beacon and a keepalive fetch
 	Saves   int
+	User    string // who is signed in, by the cookie of the scope
+	Say     string
+}
+
+// userCookie names who is signed in.
+const userCookie = "user"
+
+// signIn signs the browser in, in one scope, and leads to the account's page. Without a
+// name it signs out.
+func (s *Site) signIn(w http.ResponseWriter, r *http.Request) {
+	home := "/s/" + r.PathValue("scope") + "/"
+	c := http.Cookie{Name: userCookie, Value: r.URL.Query().Get("as"), Path: home, MaxAge: 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode}
+	if c.Value == "" {
+		c.MaxAge = -1
+	}
+	http.SetCookie(w, &c)
+	http.Redirect(w, r, home+"account", http.StatusSeeOther)
+}
+
+// away leads to the account's page at the site's own origin, for who comes by another.
+func (s *Site) away(w http.ResponseWriter, r *http.Request) {
+	http.Redirect(w, r, s.URL(r.PathValue("scope"), "account", ""), http.StatusSeeOther)
 }
 
 func (s *Site) page(w http.ResponseWriter, r *http.Request) {
@@ -187,7 +213,15 @@ func (s *Site) page(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	data := pageData{
 		Page: name, Scope: scope, More: q.Get("more") == "1", Saves: s.Count(scope).Total,
-		DelayMs: millis(q.Get("delay"), SaveDelay), BusyMs: millis(q.Get("busy"), BusyFor),
+		DelayMs: millis(q.Get("delay"), SaveDelay), BusyMs: millis(q.Get("busy"), BusyFor), Say: q.Get("say"),
+	}
+	if c, err := r.Cookie(userCookie); err == nil {
+		data.User = c.Value
+	}
+	select {
+	case <-time.After(time.Duration(millis(q.Get("slow"), 0)) * time.Millisecond):
+	case <-r.Context().Done():
+		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")

@@ -2,7 +2,10 @@ package demo
 
 import (
 	"context"
+	"io"
 	"net/http"
+	"net/http/cookiejar"
+	"strings"
 	"testing"
 	"time"
 )
@@ -61,6 +64,7 @@ func TestSitePages(t *testing.T) {
 	defer site.Close()
 	for page, want := range map[string]int{
 		"product": 200, "form": 200, "busy": 200, "child": 200, "saved": 200, "script": 200, "webdriver": 200, "button": 200, "noise": 200,
+		"account": 200, "changes": 200,
 		"base": 404, "other": 404,
 	} {
 		resp, err := http.Get(site.URL("pages", page, "more=1"))
@@ -71,5 +75,51 @@ func TestSitePages(t *testing.T) {
 		if resp.StatusCode != want {
 			t.Errorf("%s: status %d, want %d", page, resp.StatusCode, want)
 		}
+	}
+}
+
+// The account page shows who signed in, in that scope alone, and the page of changes
+// whether one was applied.
+func TestSiteKnowsWhoIsSignedIn(t *testing.T) {
+	site, err := OpenSite()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer site.Close()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser := &http.Client{Jar: jar}
+	text := func(scope, page, query string) string {
+		t.Helper()
+		resp, err := browser.Get(site.URL(scope, page, query))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(body)
+	}
+	if got := text("one", "signin", "as=ada"); !strings.Contains(got, `id="account">ada</b>`) {
+		t.Errorf("after a sign-in: %s", got)
+	}
+	if got := text("two", "account", "say=ada"); strings.Contains(got, `id="account"`) || !strings.Contains(got, ">ada</span>") {
+		t.Errorf("in another scope: %s", got)
+	}
+	if got := text("one", "signin", ""); strings.Contains(got, `id="account"`) {
+		t.Errorf("after a sign-out: %s", got)
+	}
+	if got := text("one", "changes", ""); !strings.Contains(got, ">no changes<") {
+		t.Errorf("changes: %s", got)
+	}
+	if _, err := post(t, t.Context(), site.URL("one", "save", "kind=beacon")); err != nil {
+		t.Fatal(err)
+	}
+	if got := text("one", "changes", ""); !strings.Contains(got, ">1 change(s)<") {
+		t.Errorf("changes: %s", got)
 	}
 }
