@@ -9,16 +9,17 @@ BIN    := bin
 # What each program is built from.
 PROGRAMS := sessiondock=./cli sessiondockd=./daemon sessiondock-host=./host
 # Packages that start no browser.
-PLAIN   = $$($(GO) list ./... | grep -v '/e2e')
+PLAIN   = $$($(GO) list ./... | grep -v -e '/e2e' -e '/sim$$')
 
 # N is how much is tried, SEED what it is drawn from (0: by chance).
 SEED ?= 0
 fuzz:      N ?= 200000
+sim:       N ?= 1000000
 crash:     N ?= 500
 powerloss: N ?= 100000
 teardown:  N ?= 1000
 
-.PHONY: help build demo install packages test check bench fuzz crash powerloss teardown deps deps-demo clean
+.PHONY: help build demo install packages test check bench fuzz sim crash powerloss teardown deps deps-demo clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +42,8 @@ packages: build ## the deb and the rpm, into build/, and a comparison of what is
 
 test: build check ## everything: check, unit tests with -race, tests in a real Chromium
 	@echo "go test -race"; GO=$(GO) .ci/tests -race -timeout 15m $(PLAIN)
+	@echo "go test ./sim"; GO=$(GO) .ci/tests -timeout 30m ./sim
+	$(GO) run ./sim -n 20000 -seed $(SEED) -plants some
 	@echo "go test ./e2e/..."; GO=$(GO) .ci/tests -p 1 -timeout 30m ./e2e/...
 
 # Where CI is set, what is NOT RUN is a failure.
@@ -62,6 +65,10 @@ bench: build ## measure; one JSON line a figure in build/bench.jsonl
 
 fuzz: ## fuzz every decoder (N=inputs); the last line is {"executions","findings"}
 	@GO=$(GO) N=$(N) .ci/fuzz
+
+# With N=1 and a SEED one schedule is printed step by step.
+sim: ## simulate the authority (N=schedules, SEED=): every invariant after every step, and faults planted to be found
+	@$(GO) run ./sim -n $(N) -seed $(SEED)
 
 crash: ## kill the daemon under load (N=rounds, SEED=), and hold its disk against what it acknowledged
 	@$(GO) run ./e2e/crash -rounds=$(N) -seed=$(SEED)

@@ -83,6 +83,8 @@ var arrows = []arrow{
 		"the command line has one door, the API; anything else would be a second authority. Installer and doctor look at files besides"},
 	{"cli/demo", []string{"daemon/client", "daemon/core", "daemon/wire"},
 		"the demonstration shows what a user can do, through the door that a user has"},
+	{"sim", []string{"daemon/core", "daemon/fence", "daemon/heard", "daemon/wire", "extension", "host/gate"},
+		"it runs what decides, as it ships, in a world of its own; with a clock, a disk or a socket of the product's no seed would reproduce"},
 }
 
 // arrowsOfTests are the folders that hold tests and measurements, which may put any
@@ -104,7 +106,9 @@ var reserves = []reserve{
 	{"github.com/coreos/go-systemd/", []string{"daemon", "daemon/supervise"}, "the service manager is the supervisor's"},
 	{"github.com/godbus/dbus/", []string{"daemon/supervise"}, "D-Bus is how the supervisor talks to the service manager, and nothing else is said there"},
 	{"github.com/spf13/cobra", []string{"cli", "cli/demo"}, "only the command line has a command line"},
-	{"os/exec", []string{"daemon/chromium", "daemon", "daemon/supervise", "install", "install/doctor", "cli", "cli/demo"}, "who starts a process answers for its end"},
+	{"github.com/dop251/goja", []string{"sim"}, "the extension runs in a browser; only the simulation runs it elsewhere"},
+	{"github.com/evanw/esbuild/", []string{"sim"}, "the extension ships as it is; only the simulation bundles it"},
+	{"os/exec", []string{"daemon/chromium", "daemon", "daemon/supervise", "install", "install/doctor", "sim", "cli", "cli/demo"}, "who starts a process answers for its end"},
 }
 
 // impure is what package core must not import: each would make Step depend on more
