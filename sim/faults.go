@@ -78,7 +78,7 @@ var plants = []plant{
 		"a lost link does not close the host's gate", false},
 
 	// The extension.
-	{"extension/gate.js", "\n  if (state.hold) return no(", "\n  if (false) return no(", "I3",
+	{"extension/gate.js", "\n    if (state.hold) return no(", "\n    if (false) return no(", "I3",
 		"the gate does not look at the hold", true},
 	{"extension/gate.js", "now.monoMs >= state.grant.monoMs || now.wallMs >= state.grant.wallMs", "now.monoMs >= state.grant.monoMs", "L7",
 		"the gate does not count a suspend", false},
