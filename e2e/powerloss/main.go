@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 
 	"sessiondock.dev/sessiondock/e2e/powerloss/story"
 )
@@ -28,6 +29,7 @@ func main() {
 	flag.IntVar(&z.chapters, "chapters", story.Long, "commits of the traced program")
 	flag.Uint64Var(&z.seed, "seed", 0, "of the changes and of what is drawn; 0: by chance")
 	flag.Parse()
+	debug.SetGCPercent(400) // every state is garbage once it was judged
 	if z.seed == 0 {
 		z.seed = rand.Uint64N(1 << 32)
 	}
@@ -60,7 +62,7 @@ func run(z size, log io.Writer) (report, error) {
 		if control {
 			z.states = max(leastControl, z.states/10)
 		}
-		t, err := try(program, z)
+		t, err := try(program, z, log)
 		if err != nil {
 			return r, err
 		}

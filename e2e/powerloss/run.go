@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
 // size says how much is tried.
@@ -43,13 +45,16 @@ func build(dir string, control bool) (string, error) {
 // A large state costs as much as many small ones and differs from them in length alone.
 // The rounds that every moment has are first; after those the large ones have fewer.
 const (
-	always = 4
+	always = 2
 	large  = 512 << 10
 	seldom = 40
 )
 
+// tellEvery is after how many states a line tells how far it has come.
+const tellEvery = 10_000
+
 // try traces one program and judges the states of its disk.
-func try(program string, z size) (t tally, err error) {
+func try(program string, z size, log io.Writer) (t tally, err error) {
 	root, err := os.MkdirTemp("", "disk-")
 	if err != nil {
 		return t, err
@@ -68,6 +73,7 @@ func try(program string, z size) (t tally, err error) {
 		return t, err
 	}
 	defer c.close()
+	begun, told := time.Now(), 0
 	for round := 0; c.sent < z.states; round++ {
 		before := c.sent
 		points, err := walk(root, calls, func(point int, d *disk, acknowledged int) bool {
@@ -77,6 +83,10 @@ func try(program string, z size) (t tally, err error) {
 			rng := rand.New(rand.NewPCG(z.seed, uint64(round)<<32|uint64(point)))
 			what := choices(d, round, rng)
 			c.bring(d.image(what), acknowledged, fmt.Sprintf("after call %d, of what was not safe: %s", point, what.what))
+			if c.sent >= told+tellEvery {
+				told = c.sent
+				fmt.Fprintf(log, "  %d states in %.0f s\n", c.sent, time.Since(begun).Seconds())
+			}
 			return c.sent < z.states
 		})
 		if err != nil {
