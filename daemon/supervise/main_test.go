@@ -119,15 +119,14 @@ func copyFile(to, from string) error {
 }
 
 // preamble makes a shell script behave like a browser as far as the supervisor
-// looks: it says its version and locks its profile, and it goes at SIGINT from the moment
-// in which it is called started.
+// looks: it says its version and locks its profile. A script that has traps to set says
+// lock when it has: from then on it counts as started.
 const preamble = `#!/bin/sh
 for a in "$@"; do case $a in
 --version) echo "Stand-in 1.0"; exit 0;;
 --user-data-dir=*) export P=${a#*=};;
 esac; done
-trap 'rm "$P/SingletonLock"; exit 0' INT
-ln -s "$(uname -n)-$$" "$P/SingletonLock"
+lock() { ln -s "$(uname -n)-$$" "$P/SingletonLock"; }
 `
 
 // fixture is a slot in directories of its own.
@@ -167,7 +166,10 @@ func setup(t testing.TB, script string) *fixture {
 				[]byte(`{"manifest_version":3,"name":"stand-in","version":"1"}`), 0o600)
 		},
 	}
-	if script != "" {
+	if !strings.Contains(script, "lock\n") {
+		script = "lock\n" + script
+	}
+	if script != "lock\n" {
 		f.cfg.Browser = filepath.Join(dir, "browser")
 		if err := os.WriteFile(f.cfg.Browser, []byte(preamble+script), 0o700); err != nil {
 			t.Fatal(err)

@@ -21,11 +21,13 @@ import (
 const (
 	// polite goes at SIGINT, as Chromium does.
 	polite = `trap 'rm "$P/SingletonLock"; exit 0' INT
+lock
 while :; do sleep 0.05; done
 `
 	// stubborn ignores every request to go, and so does its family: one that left
 	// the session and was disowned twice, and one that only ignores.
 	stubborn = `trap '' INT TERM HUP
+lock
 setsid sh -c 'sh -c "while :; do sleep 1; done" & exit' &
 sh -c 'trap "" INT TERM; while :; do sleep 1; done' &
 while :; do sleep 1; done
@@ -34,6 +36,7 @@ while :; do sleep 1; done
 	// that no process of them is there for long. The last ten have left the
 	// session, in a group whose leader has ended.
 	storm = `trap '' INT TERM
+lock
 chains() { i=0; while [ $i -lt $1 ]; do (chain) & i=$((i+1)); done; }
 chain() { chain & exit 0; }
 chains 20

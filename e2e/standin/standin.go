@@ -16,24 +16,29 @@ import (
 	"sessiondock.dev/sessiondock/daemon/supervise"
 )
 
-// preamble says a version and locks the profile, as Chromium does, and goes at SIGINT from
-// then on.
+// preamble says a version and locks the profile, as Chromium does. A script that has traps
+// to set says lock when it has: from then on it counts as started.
 const preamble = `#!/bin/sh
 for a in "$@"; do case $a in
 --version) echo "Stand-in 1.0"; exit 0;;
 --user-data-dir=*) P=${a#*=};;
 esac; done
-trap 'rm "$P/SingletonLock"; exit 0' INT
-ln -s "$(uname -n)-$$" "$P/SingletonLock"
+lock() { ln -s "$(uname -n)-$$" "$P/SingletonLock"; }
 `
 
 // Polite goes at SIGINT, as Chromium does.
 const Polite = `trap 'rm "$P/SingletonLock"; exit 0' INT
+lock
 while :; do sleep 0.05; done
 `
 
 // Write writes a stand-in that does what script says.
-func Write(path, script string) error { return os.WriteFile(path, []byte(preamble+script), 0o700) }
+func Write(path, script string) error {
+	if !strings.Contains(script, "lock\n") {
+		script = "lock\n" + script
+	}
+	return os.WriteFile(path, []byte(preamble+script), 0o700)
+}
 
 // Escape is a way in which a process may outlive the browser that started it.
 type Escape struct {
@@ -67,11 +72,10 @@ func Escapes(group string) []Escape {
 // WriteEscape writes a polite stand-in that has let a process escape by the time its
 // profile is locked.
 func WriteEscape(path string, e Escape) error {
-	text := strings.Replace(preamble, `ln -s`, `OUT=${P%/profile}/escaped; export OUT; rm -f "$OUT"
+	return Write(path, `OUT=${P%/profile}/escaped; export OUT; rm -f "$OUT"
 `+e.script+`
 while [ ! -e "$OUT" ]; do sleep 0.01; done
-ln -s`, 1)
-	return os.WriteFile(path, []byte(text+Polite), 0o700)
+`+Polite)
 }
 
 // Escaped is the process that the launch of a slot has let escape.
