@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/wire"
 )
 
 func (a *app) actionsCmd() *cobra.Command {
@@ -16,7 +17,7 @@ func (a *app) actionsCmd() *cobra.Command {
 		Example: `  sessiondock actions shop --open
   sessiondock actions --action 01JZ8M3T6V4Q0W9YB2C7D5E1FG`,
 	}
-	var one string
+	var one, before string
 	c.RunE = func(c *cobra.Command, args []string) error {
 		door, err := a.control()
 		if err != nil {
@@ -35,9 +36,18 @@ func (a *app) actionsCmd() *cobra.Command {
 		if err := names("SLOT")(c, args); err != nil {
 			return err
 		}
-		records, err := door.Actions(c.Context(), core.SlotName(args[0]), open)
+		slot := core.SlotName(args[0])
+		var records []core.Record
+		if before != "" {
+			records, err = door.ActionsBefore(c.Context(), slot, core.ActionID(before))
+		} else {
+			records, err = door.Actions(c.Context(), slot, open)
+		}
 		if err != nil {
 			return err
+		}
+		if !open && len(records) >= wire.MaxActions {
+			a.say("there may be older ones: --before %s", records[0].Action)
 		}
 		return a.show(records, func() error {
 			var rows [][]string
@@ -49,6 +59,7 @@ func (a *app) actionsCmd() *cobra.Command {
 		})
 	}
 	c.Flags().BoolVar(&open, "open", false, "only those whose outcome is not closed")
+	c.Flags().StringVar(&before, "before", "", "older ones: those before this action")
 	c.Flags().StringVar(&one, "action", "", "show one action with its evidence")
 	return c
 }

@@ -70,6 +70,9 @@ func (a *app) printRecord(r *core.Record) error {
 	for _, e := range r.Evidence {
 		b.WriteString(wrap("    - ", evidence(e)))
 	}
+	if r.Trimmed {
+		b.WriteString("  evidence   is not kept any more\n")
+	}
 	if r.Resolution != nil {
 		by := r.Resolution.By
 		if r.Resolution.AskedBy != "" {

@@ -132,7 +132,7 @@ func (d *door) actions(r *http.Request) (any, *core.Error) {
 		return nil, err
 	}
 	q := r.URL.Query()
-	limit, refusal := number(q.Get("limit"), maxActions, maxActions)
+	limit, refusal := number(q.Get("limit"), wire.MaxActions, wire.MaxActions)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -149,9 +149,6 @@ func (d *door) actions(r *http.Request) (any, *core.Error) {
 	}
 	return out, nil
 }
-
-// maxActions bounds one answer of the ledger; ?before=ACTION asks for older ones.
-const maxActions = 1000
 
 func compare[T ~string](a, b T) int {
 	switch {

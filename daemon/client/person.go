@@ -94,13 +94,20 @@ func (c *Client) Delegate(ctx context.Context, b core.BindingName, r wire.Delega
 	})
 }
 
-// Actions lists a slot's ledger, or only what is open in it.
+// Actions lists the newest of a slot's ledger, as many as one answer holds, or what is
+// open in it.
 func (c *Client) Actions(ctx context.Context, slot core.SlotName, open bool) ([]core.Record, error) {
 	q := url.Values{}
 	if open {
 		q.Set("open", "1")
 	}
 	return list[core.Record](ctx, c, call{path: slotPath(slot, "/actions"), query: q})
+}
+
+// ActionsBefore lists the actions before one in a slot's ledger, as many as one answer
+// holds; no action is the end.
+func (c *Client) ActionsBefore(ctx context.Context, slot core.SlotName, before core.ActionID) ([]core.Record, error) {
+	return list[core.Record](ctx, c, call{path: slotPath(slot, "/actions"), query: url.Values{"before": {string(before)}}})
 }
 
 // Action reads one action by the daemon's identifier.

@@ -30,6 +30,8 @@ const (
 	MaxEvidence = core.MaxSeenRequests
 	// MaxEvents is how many entries of the journal one answer holds.
 	MaxEvents = 1000
+	// MaxActions is how many actions of the ledger one answer holds.
+	MaxActions = 1000
 	// MaxURL is how much of a URL is kept in reports and records.
 	MaxURL = 2048
 	// MaxProbeText is how much of a page a probe may tell.

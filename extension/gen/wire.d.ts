@@ -25,6 +25,8 @@ export declare const LIMITS: {
   readonly MaxEvidence: 64;
   /** MaxEvents is how many entries of the journal one answer holds. */
   readonly MaxEvents: 1000;
+  /** MaxActions is how many actions of the ledger one answer holds. */
+  readonly MaxActions: 1000;
   /** MaxURL is how much of a URL is kept in reports and records. */
   readonly MaxURL: 2048;
   /** MaxProbeText is how much of a page a probe may tell. */

@@ -12,6 +12,7 @@ export const LIMITS = Object.freeze({
   MaxBody: 16777216,
   MaxEvidence: 64,
   MaxEvents: 1000,
+  MaxActions: 1000,
   MaxURL: 2048,
   MaxProbeText: 4096,
   MaxQueuedActions: 64,
