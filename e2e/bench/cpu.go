@@ -22,7 +22,7 @@ const userHz = 100
 
 // processes names a group's parts.
 type processes struct {
-	profile string         // of its browser: which processes are which follows from it
+	profile string         // of its browser, if it has one: which processes are which follows from it
 	pids    map[string]int // the others, by part
 }
 
@@ -35,6 +35,9 @@ func (p processes) cost() (cost, error) {
 			return nil, err
 		}
 		out[part] = used
+	}
+	if p.profile == "" {
+		return out, nil
 	}
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -135,7 +138,9 @@ func (s split) print(w io.Writer) {
 		}
 		return strconv.FormatInt((c[part] / time.Duration(s.n)).Microseconds(), 10)
 	}
-	for _, part := range []string{"daemon", "host", "browser", "browser's helpers", "extension", "page"} {
-		fmt.Fprintf(w, "%-20s %10s %10s\n", part, each(s.ours, part), each(s.theirs, part))
+	for _, part := range []string{"clients", "daemon", "host", "browser", "browser's helpers", "extension", "page"} {
+		if a, b := each(s.ours, part), each(s.theirs, part); a != "-" || b != "-" {
+			fmt.Fprintf(w, "%-20s %10s %10s\n", part, a, b)
+		}
 	}
 }

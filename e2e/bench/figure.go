@@ -117,8 +117,8 @@ func writeLines(w io.Writer, figures []Figure) error {
 }
 
 func printTable(w io.Writer, figures []Figure) {
-	fmt.Fprintf(w, "\n%-20s %10s %10s %-5s %7s %6s  %s\n", "figure", "value", "baseline", "unit", "ratio", "n", "against")
+	fmt.Fprintf(w, "\n%-24s %10s %10s %-5s %7s %6s  %s\n", "figure", "value", "baseline", "unit", "ratio", "n", "against")
 	for _, f := range figures {
-		fmt.Fprintf(w, "%-20s %10.3f %10.3f %-5s %7.2f %6d  %s\n", f.Name, f.Value, f.BaselineValue, f.Unit, f.Ratio, f.N, f.Baseline)
+		fmt.Fprintf(w, "%-24s %10.3f %10.3f %-5s %7.2f %6d  %s\n", f.Name, f.Value, f.BaselineValue, f.Unit, f.Ratio, f.N, f.Baseline)
 	}
 }

@@ -42,6 +42,9 @@ var parts = []part{
 	{[]string{"host_rss_mb", "daemon_rss_mb"}, true, measureMemory},
 	{[]string{"launch_vs_plain"}, true, measureLaunch},
 	{[]string{"popup_hold_ms"}, true, measurePopup},
+	{[]string{"grants_per_s", "grant_p99_ms"}, true, measureGrants},
+	{[]string{"grant_scaling"}, false, measureScaling},
+	{[]string{"daemon_1000_slots_rss_mb"}, true, measureInventory},
 }
 
 func main() {
