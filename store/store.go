@@ -157,7 +157,7 @@ func (s *Store) Commit(d *core.Delta) error {
 			return err
 		}
 		s.open = false
-		if _, err := run(w.commit); err != nil {
+		if _, err := w.run(w.commit); err != nil {
 			s.mustReopen = true
 			return &uncertain{refusal(s.path, err)}
 		}
@@ -171,7 +171,7 @@ func (s *Store) put(w *writer, d *core.Delta) error {
 	}
 	rows, err := encode(d)
 	if err == nil && !s.open {
-		if _, err = run(w.begin); err == nil {
+		if _, err = w.run(w.begin); err == nil {
 			s.open = true
 		}
 	}
@@ -184,7 +184,7 @@ func (s *Store) put(w *writer, d *core.Delta) error {
 	// Without a COMMIT nothing is written, whatever ROLLBACK says. SQLite has
 	// rolled back by itself after some errors, and then ROLLBACK fails.
 	s.open = false
-	if _, e := run(w.rollback); e != nil {
+	if _, e := w.run(w.rollback); e != nil {
 		return &broken{err}
 	}
 	return err

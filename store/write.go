@@ -46,11 +46,13 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? + coalesce((SELECT total FROM journal OR
 // entryOverhead is about what an entry takes besides its reason and its change.
 const entryOverhead = 100
 
-// row is one write: the arguments of a statement and what to call it in an error.
+// row is one write: a statement's arguments, of which the first is the key.
 type row struct {
-	what string
+	kind string
 	args []driver.Value
 }
+
+func (r row) String() string { return fmt.Sprintf("%s %v", r.kind, r.args[0]) }
 
 // rows are a delta's writes, in an order in which each finds what it refers to.
 type rows struct {
@@ -65,22 +67,23 @@ func encode(d *core.Delta) (*rows, error) {
 	if err = slotsGoForward(d.Slots); err != nil {
 		return nil, err
 	}
-	add := func(to *[]row, what string, entity any, columns ...driver.Value) {
+	add := func(to *[]row, kind string, entity any, columns ...driver.Value) {
 		body, e := d.JSON(entity)
+		r := row{kind, append(columns, string(body))}
 		if e != nil && err == nil {
-			err = fmt.Errorf("%s: %w", what, e)
+			err = fmt.Errorf("%s: %w", r, e)
 		}
-		*to = append(*to, row{what, append(columns, string(body))})
+		*to = append(*to, r)
 	}
 	for _, v := range last(d.Slots, func(v *core.Slot) core.SlotName { return v.Name }) {
-		add(&r.slots, "slot "+string(v.Name), v,
+		add(&r.slots, "slot", v,
 			string(v.Name), v.Removed, int64(v.Epoch), int64(v.Ceiling), v.Holder.Kind, string(v.Lease), v.Generation)
 	}
 	for _, v := range last(d.Bindings, func(v *core.Binding) core.BindingName { return v.Name }) {
-		add(&r.bindings, "binding "+string(v.Name), v, string(v.Name), string(v.Slot), v.Removed)
+		add(&r.bindings, "binding", v, string(v.Name), string(v.Slot), v.Removed)
 	}
 	for _, v := range last(d.Delegations, func(v *core.Delegation) core.DelegationID { return v.ID }) {
-		add(&r.delegations, "delegation "+string(v.ID), v,
+		add(&r.delegations, "delegation", v,
 			string(v.ID), string(v.Binding), string(v.Agent), v.Hash, v.Revoked)
 	}
 	for _, v := range last(d.Leases, func(v *core.Lease) core.LeaseID { return v.ID }) {
@@ -88,11 +91,11 @@ func encode(d *core.Delta) (*rows, error) {
 		if v.State == core.LeaseGranted || v.State == core.LeaseActive {
 			to = &r.leases
 		}
-		add(to, "lease "+string(v.ID), v,
+		add(to, "lease", v,
 			string(v.ID), string(v.Slot), string(v.Binding), string(v.Delegation), string(v.State), int64(v.Epoch))
 	}
 	for _, v := range last(d.Actions, func(v *core.Action) core.ActionID { return v.Action }) {
-		add(&r.actions, "action "+string(v.Action), v,
+		add(&r.actions, "action", v,
 			string(v.Action), string(v.Binding), string(v.ID), string(v.Lease), string(v.Slot), int64(v.Epoch),
 			string(v.Class), string(v.Authority), string(v.Local), string(v.Remote), v.Sent, v.Closed, v.BodyHash, v.Bytes)
 	}
@@ -102,7 +105,7 @@ func encode(d *core.Delta) (*rows, error) {
 		if e.Change != nil {
 			change = string(e.Change)
 		}
-		r.journal = append(r.journal, row{fmt.Sprintf("journal entry %d", e.Seq), []driver.Value{
+		r.journal = append(r.journal, row{"journal entry", []driver.Value{
 			e.Seq, e.AtMs, e.Kind, string(e.Slot), int64(e.Epoch), string(e.Lease), string(e.Action), e.Principal, e.Reason, change,
 			int64(entryOverhead + len(e.Reason) + len(e.Change))}})
 	}

@@ -14,6 +14,7 @@ type writer struct {
 	begin, commit, rollback                         statement
 	slot, binding, delegation, lease, action, entry statement
 	all                                             []statement
+	named                                           []driver.NamedValue // of one run, used again
 }
 
 // statement is a prepared one that takes values as they are.
@@ -58,12 +59,12 @@ func (w *writer) finalize() {
 }
 
 // run carries out a statement. It has no deadline: a write is never called off.
-func run(s statement, args ...driver.Value) (rows int64, err error) {
-	named := make([]driver.NamedValue, len(args))
+func (w *writer) run(s statement, args ...driver.Value) (rows int64, err error) {
+	w.named = w.named[:0]
 	for i, v := range args {
-		named[i] = driver.NamedValue{Ordinal: i + 1, Value: v}
+		w.named = append(w.named, driver.NamedValue{Ordinal: i + 1, Value: v})
 	}
-	res, err := s.ExecContext(context.Background(), named)
+	res, err := s.ExecContext(context.Background(), w.named)
 	if err != nil {
 		return 0, err
 	}
@@ -84,12 +85,12 @@ func (w *writer) write(r *rows) error {
 		{w.entry, r.journal},
 	} {
 		for _, v := range group.rows {
-			n, err := run(group.stmt, v.args...)
+			n, err := w.run(group.stmt, v.args...)
 			switch {
 			case err != nil:
-				return fmt.Errorf("%s: %w", v.what, err)
+				return fmt.Errorf("%s: %w", v, err)
 			case n != 1:
-				return goesBack(v.what)
+				return goesBack(v.String())
 			}
 		}
 	}

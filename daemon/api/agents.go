@@ -77,10 +77,30 @@ func (d *door) acquire(r *http.Request) (any, *core.Error) {
 		}
 		return nil, d.seenInstead(err, q.Binding)
 	}
-	if err := os.MkdirAll(d.uploadDir(l), 0o700); err != nil {
-		d.Log.Error("upload directory", "lease", l.ID, "err", err)
-	}
+	d.makeUploadDir(l.ID)
 	return d.reply(l, capability), nil
+}
+
+// makeUploadDir makes the directory from which a lease's actions may upload, once there
+// is a browser that they could be in.
+func (d *door) makeUploadDir(id core.LeaseID) {
+	var dir string
+	d.Engine.View(func(s *core.State, _ core.Now) {
+		if l := s.Leases[id]; l != nil && !startsLater(s, l) {
+			dir = d.uploadDir(l)
+		}
+	})
+	if dir == "" {
+		return
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		d.Log.Error("upload directory", "lease", id, "err", err)
+	}
+}
+
+// startsLater says whether a lease's browser is stopped until something is asked of it.
+func startsLater(s *core.State, l *core.Lease) bool {
+	return !l.Start && !s.Slots[l.Slot].Launch.Live()
 }
 
 // seenInstead tells people, and nobody else, which account a page showed instead of the
@@ -119,8 +139,7 @@ func (d *door) await(ctx context.Context, l *core.Lease, wait time.Duration) *co
 	ready := d.Engine.Wait(ctx, l.Slot, launchWait, func(s *core.State, _ core.Now) bool {
 		v := s.Leases[l.ID]
 		holds := v.State == core.LeaseGranted || v.State == core.LeaseActive
-		unneeded := !v.Start && !s.Slots[l.Slot].Launch.Live() // its browser is started when something is asked of it
-		return v.State != core.LeaseWaiting && (!holds || unneeded || s.Links[l.Slot].Granted == v.Epoch)
+		return v.State != core.LeaseWaiting && (!holds || startsLater(s, v) || s.Links[l.Slot].Granted == v.Epoch)
 	})
 	var v *core.Lease
 	d.Engine.View(func(s *core.State, _ core.Now) { v = s.Leases[l.ID] })
@@ -349,6 +368,7 @@ func (d *door) whenReady(ctx context.Context, in core.Act, payload wire.Asked) c
 		if !ready {
 			return res
 		}
+		d.makeUploadDir(in.Lease)
 		in.DeadlineMs = max(1, time.Until(until).Milliseconds())
 	}
 }
