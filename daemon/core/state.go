@@ -1,5 +1,7 @@
 package core
 
+// What is stored leaves out what is zero: an entity is written, twice, at each change.
+
 // State is everything the authority knows. Only Apply changes it; the tables of
 // package store hold the same entities.
 type State struct {
@@ -40,34 +42,34 @@ func NewState() *State {
 // Slot is one browser workspace. It owns the epoch.
 type Slot struct {
 	Name    SlotName `json:"name"`
-	Display string   `json:"display"` // headless, window
-	Created int64    `json:"created"` // unix milliseconds
-	Removed bool     `json:"removed"` // a tombstone keeps the epoch (I1)
+	Display string   `json:"display,omitzero"` // headless, window
+	Created int64    `json:"created,omitzero"` // unix milliseconds
+	Removed bool     `json:"removed,omitzero"` // a tombstone keeps the epoch (I1)
 
 	Epoch   Epoch `json:"epoch"`
 	Ceiling Epoch `json:"ceiling"` // durable: no epoch above it has been issued
 
 	Holder      Holder   `json:"holder"`
-	Lease       LeaseID  `json:"lease"`       // the holder's, if an agent
-	Interrupted LeaseID  `json:"interrupted"` // what a person's takeover interrupted
-	LastHold    HoldID   `json:"last_hold"`   // the hold that the last takeover answered
+	Lease       LeaseID  `json:"lease,omitzero"`       // the holder's, if an agent
+	Interrupted LeaseID  `json:"interrupted,omitzero"` // what a person's takeover interrupted
+	LastHold    HoldID   `json:"last_hold,omitzero"`   // the hold that the last takeover answered
 	Fence       FenceNow `json:"fence"`
 
-	Launch     *Launch  `json:"launch"`
-	Generation int64    `json:"generation"` // of the last launch
-	Scripts    []DocNow `json:"scripts"`    // documents with an agent's script, not known to have ended
-	Pending    []DocNow `json:"pending"`    // documents with input pending, during a drain
-	Reasons    []Reason `json:"reasons"`    // of quarantine, apart from the actions themselves
+	Launch     *Launch  `json:"launch,omitzero"`
+	Generation int64    `json:"generation,omitzero"` // of the last launch
+	Scripts    []DocNow `json:"scripts,omitzero"`    // documents with an agent's script, not known to have ended
+	Pending    []DocNow `json:"pending,omitzero"`    // documents with input pending, during a drain
+	Reasons    []Reason `json:"reasons,omitzero"`    // of quarantine, apart from the actions themselves
 	// PersonUntil is the highest epoch up to which what people did is recorded. An
 	// extension that was fenced for a person above it tells of a takeover that a daemon
 	// did not live to record.
-	PersonUntil Epoch `json:"person_until"`
+	PersonUntil Epoch `json:"person_until,omitzero"`
 	// SeqAdopted is the journal sequence of an extension's mark that a person has
 	// accepted although this journal is behind it.
-	SeqAdopted int64      `json:"seq_adopted"`
-	ScriptsBy  InstanceID `json:"scripts_by"`     // the worker that vouches for Scripts
-	LastAgent  AgentName  `json:"last_agent"`     // the last agent that held the slot
-	Keys       []KeyClaim `json:"keys,omitempty"` // conflict keys that the slot holds, by name
+	SeqAdopted int64      `json:"seq_adopted,omitzero"`
+	ScriptsBy  InstanceID `json:"scripts_by,omitzero"` // the worker that vouches for Scripts
+	LastAgent  AgentName  `json:"last_agent,omitzero"` // the last agent that held the slot
+	Keys       []KeyClaim `json:"keys,omitempty"`      // conflict keys that the slot holds, by name
 	// Starting: a browser is wanted and its launch is not recorded yet. A launch that
 	// nobody wants any more is not started.
 	Starting string `json:"starting,omitempty"` // "", lease, person
@@ -78,8 +80,8 @@ type Slot struct {
 // FenceNow is the slot's last fence.
 type FenceNow struct {
 	State    string   `json:"state"` // pending, acknowledged, draining, drained, unacknowledged
-	SinceMs  int64    `json:"since"`
-	Deadline Deadline `json:"deadline"`
+	SinceMs  int64    `json:"since,omitzero"`
+	Deadline Deadline `json:"deadline,omitzero"`
 }
 
 // LinkState is the attested connection to the slot's extension.
@@ -97,11 +99,11 @@ func (l LinkState) Up() bool { return l.Instance != "" }
 // Identity is what the supervisor recorded of a launch when it was started (I12). It is
 // compared before every stop and every adoption.
 type Identity struct {
-	Unit         string `json:"unit"` // of the user manager; empty with the direct supervisor
-	InvocationID string `json:"invocation_id"`
-	Containment  string `json:"containment"`
-	KeeperPID    int    `json:"keeper_pid"`
-	KeeperStart  uint64 `json:"keeper_start"` // start time, clock ticks since boot
+	Unit         string `json:"unit,omitzero"` // of the user manager; empty with the direct supervisor
+	InvocationID string `json:"invocation_id,omitzero"`
+	Containment  string `json:"containment,omitzero"`
+	KeeperPID    int    `json:"keeper_pid,omitzero"`
+	KeeperStart  uint64 `json:"keeper_start,omitzero"` // start time, clock ticks since boot
 	// ControlGroup is where the unit's processes are, below the mount of control groups;
 	// GroupID is the kernel's number of that very group.
 	ControlGroup string `json:"control_group,omitempty"`
@@ -118,18 +120,18 @@ type Launch struct {
 	Generation int64    `json:"generation"`
 	State      string   `json:"state"` // starting, running, stopping, ended, unknown
 	Identity
-	SecretHash string `json:"secret_hash"`
-	Debug      string `json:"debug"` // debugging switches of a test launch
+	SecretHash string `json:"secret_hash,omitzero"`
+	Debug      string `json:"debug,omitzero"` // debugging switches of a test launch
 	// Bypasses are the ways round the fence that were seen open in it.
 	Bypasses  []string `json:"bypasses,omitempty"`
-	BootID    string   `json:"boot_id"`
-	Linked    bool     `json:"linked"` // a host of it was attested
-	StartedMs int64    `json:"started"`
-	EndedMs   int64    `json:"ended"`
-	ByPerson  bool     `json:"by_person"`  // a person started it; it is not stopped for another's sake
-	StopAsked bool     `json:"stop_asked"` // a person asked for its end
-	StopNow   bool     `json:"stop_now"`   // at once, not cleanly
-	How       string   `json:"how"`        // how its end was verified, or why not
+	BootID    string   `json:"boot_id,omitzero"`
+	Linked    bool     `json:"linked,omitzero"` // a host of it was attested
+	StartedMs int64    `json:"started,omitzero"`
+	EndedMs   int64    `json:"ended,omitzero"`
+	ByPerson  bool     `json:"by_person,omitzero"`  // a person started it; it is not stopped for another's sake
+	StopAsked bool     `json:"stop_asked,omitzero"` // a person asked for its end
+	StopNow   bool     `json:"stop_now,omitzero"`   // at once, not cleanly
+	How       string   `json:"how,omitzero"`        // how its end was verified, or why not
 }
 
 // Live says whether the launch may have running processes.
@@ -194,25 +196,25 @@ type Lease struct {
 	ID         LeaseID      `json:"id"`
 	Slot       SlotName     `json:"slot"`
 	Binding    BindingName  `json:"binding"`
-	Delegation DelegationID `json:"delegation"`
-	Agent      AgentName    `json:"agent"`
-	Task       string       `json:"task"`
-	RequestID  string       `json:"request_id"`
-	CapHash    string       `json:"cap_hash"` // SHA-256 of the capability
+	Delegation DelegationID `json:"delegation,omitzero"`
+	Agent      AgentName    `json:"agent,omitzero"`
+	Task       string       `json:"task,omitzero"`
+	RequestID  string       `json:"request_id,omitzero"`
+	CapHash    string       `json:"cap_hash,omitzero"` // SHA-256 of the capability
 	State      LeaseState   `json:"state"`
-	Why        string       `json:"why"`               // why it ended
+	Why        string       `json:"why,omitzero"`      // why it ended
 	Refusal    *Error       `json:"refusal,omitempty"` // what its request was answered, if it was refused while it waited
 	Epoch      Epoch        `json:"epoch"`
-	Arrived    int64        `json:"arrived"` // the journal's sequence: order in the queue
+	Arrived    int64        `json:"arrived,omitzero"` // the journal's sequence: order in the queue
 	Priority   int          `json:"priority,omitempty"`
 	Keys       []KeyClaim   `json:"keys,omitempty"`   // the binding's and its own, by name
 	Passed     int          `json:"passed,omitempty"` // how often others were granted first because of its keys
 	Start      bool         `json:"start,omitempty"`  // its grant starts a stopped browser
-	ForMs      int64        `json:"for_ms"`
-	WaitUntil  Deadline     `json:"wait_until"`
-	ClaimBy    Deadline     `json:"claim_by"`
-	Expires    Deadline     `json:"expires"`
-	MaxUntil   Deadline     `json:"max_until"`
+	ForMs      int64        `json:"for_ms,omitzero"`
+	WaitUntil  Deadline     `json:"wait_until,omitzero"`
+	ClaimBy    Deadline     `json:"claim_by,omitzero"`
+	Expires    Deadline     `json:"expires,omitzero"`
+	MaxUntil   Deadline     `json:"max_until,omitzero"`
 	Ask        *Ask         `json:"ask,omitempty"`       // what its agent last asked of a person
 	Retention  *Retention   `json:"retention,omitempty"` // the last asked for
 }
@@ -229,37 +231,37 @@ type Work struct {
 // Action is one entry of the ledger.
 type Action struct {
 	Record
-	Agent    AgentName   `json:"agent"`
-	Binding  BindingName `json:"binding"`
-	BodyHash string      `json:"body_hash"`
-	Deadline Deadline    `json:"deadline"`
+	Agent    AgentName   `json:"agent,omitzero"`
+	Binding  BindingName `json:"binding,omitzero"`
+	BodyHash string      `json:"body_hash,omitzero"`
+	Deadline Deadline    `json:"deadline,omitzero"`
 	Bytes    int64       `json:"bytes,omitempty"` // asked for and answered, for the lease's budget
-	Sent     bool        `json:"sent"`            // handed to the host
-	Over     bool        `json:"over"`            // its epoch's control has ended
-	Closed   bool        `json:"closed"`
-	Instance InstanceID  `json:"instance"` // the worker that had the grant
+	Sent     bool        `json:"sent,omitzero"`   // handed to the host
+	Over     bool        `json:"over,omitzero"`   // its epoch's control has ended
+	Closed   bool        `json:"closed,omitzero"`
+	Instance InstanceID  `json:"instance,omitzero"` // the worker that had the grant
 
-	Host      string              `json:"host"` // the host's last word: "", or the state of its action.done
-	Rev       int64               `json:"rev"`  // of the extension's last report
-	How       string              `json:"how"`  // how its document came to rest
+	Host      string              `json:"host,omitzero"` // the host's last word: "", or the state of its action.done
+	Rev       int64               `json:"rev,omitzero"`  // of the extension's last report
+	How       string              `json:"how,omitzero"`  // how its document came to rest
 	HowRule   string              `json:"how_rule,omitempty"`
-	Open      int                 `json:"open"`     // commands dispatched and not settled
-	Reported  int                 `json:"reported"` // effect commands that the extension dispatched
-	Document  DocumentID          `json:"document"`
-	Tab       TabID               `json:"tab"`
-	Script    bool                `json:"script"`
-	Requests  map[string]SeenCall `json:"requests"`
-	More      int                 `json:"more"` // requests that were only counted
-	WatchMs   int64               `json:"watch_ms"`
-	WatchEnds Deadline            `json:"watch_ends"`
-	Watched   bool                `json:"watched"` // the watch window passed with the watcher there
+	Open      int                 `json:"open,omitzero"`     // commands dispatched and not settled
+	Reported  int                 `json:"reported,omitzero"` // effect commands that the extension dispatched
+	Document  DocumentID          `json:"document,omitzero"`
+	Tab       TabID               `json:"tab,omitzero"`
+	Script    bool                `json:"script,omitzero"`
+	Requests  map[string]SeenCall `json:"requests,omitempty"`
+	More      int                 `json:"more,omitzero"` // requests that were only counted
+	WatchMs   int64               `json:"watch_ms,omitzero"`
+	WatchEnds Deadline            `json:"watch_ends,omitzero"`
+	Watched   bool                `json:"watched,omitzero"` // the watch window passed with the watcher there
 	// Blind: the watcher was lost (link, daemon or launch). What was running or in
 	// flight is unknown until the same watcher reports again.
-	Blind bool `json:"blind"`
+	Blind bool `json:"blind,omitzero"`
 	// Drained: the drain after its epoch has ended, and this is what it left.
-	Drained bool `json:"drained"`
+	Drained bool `json:"drained,omitzero"`
 	// Gone: its launch has ended. Nothing more will be heard.
-	Gone bool `json:"gone"`
+	Gone bool `json:"gone,omitzero"`
 	// IsPast: only its identity is here; the rest is in the store.
 	IsPast bool `json:"-"`
 }
