@@ -12,6 +12,7 @@ import (
 
 	"sessiondock.dev/sessiondock/cli/demo"
 	"sessiondock.dev/sessiondock/e2e/bench/relay"
+	"sessiondock.dev/sessiondock/e2e/manager"
 	"sessiondock.dev/sessiondock/e2e/programs"
 )
 
@@ -55,6 +56,14 @@ func main() {
 		}
 		return
 	}
+	if len(os.Args) == 2 && os.Args[1] == answerArg {
+		if err := answerOnce(); err != nil {
+			fmt.Fprintln(os.Stderr, "error:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	manager.Stage()
 	code, err := run()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
@@ -64,9 +73,12 @@ func main() {
 }
 
 func run() (int, error) {
+	if home, in := manager.Inside(); in {
+		return 0, runUnits(home)
+	}
 	home, in := demo.InHome()
 	if !in {
-		return demo.Rehome(demo.Run{Args: os.Args[1:], Prepare: buildPrograms, Finish: keepLines})
+		return withUnits(demo.Rehome(demo.Run{Args: os.Args[1:], Prepare: buildPrograms, Finish: keepLines}))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), wholeRun)
 	defer cancel()
