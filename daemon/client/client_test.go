@@ -227,6 +227,22 @@ func TestFollowReadsRows(t *testing.T) {
 	}
 }
 
+func TestALeaseIsFollowedWithItsCapability(t *testing.T) {
+	c := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.EscapedPath() != "/v1/leases/l%2F1/events" || r.Header.Get("Authorization") != "Bearer secret" || r.URL.Query().Get("after") != "4" {
+			t.Errorf("%s %v", r.URL, r.Header)
+		}
+		io.WriteString(w, "id: 5\ndata: {\"seq\":5,\"kind\":\"takeover\"}\n\n")
+	}))
+	q := EventQuery{After: 4}
+	seen := 0
+	err := c.FollowLease(t.Context(), "l/1", "secret", &q, func(wire.EventRow) error { seen++; return nil })
+	wantCode(t, err, core.CodeUnavailable)
+	if seen != 1 || q.After != 5 {
+		t.Errorf("%d rows, on after %d", seen, q.After)
+	}
+}
+
 func TestFollowEndsWithItsContext(t *testing.T) {
 	c := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, "data: {\"seq\":1}\n\n")

@@ -90,5 +90,6 @@ func (a *Action) Brief() Brief {
 func (b Brief) Fill(a *Action) {
 	a.Epoch, a.Verb, a.Summary, a.Class, a.Authority, a.Local, a.Remote = b.Epoch, b.Verb, b.Summary, b.Class, b.Authority, b.Local, b.Remote
 	a.Steps, a.WatchedUntil, a.Resolution, a.Times, a.Error, a.Sent, a.Host = b.Steps, b.WatchedUntil, b.Resolution, b.Times, b.Error, b.Sent, b.Host
+	a.Watched = b.WatchedUntil > 0
 	a.Evidence, a.Trimmed, a.IsPast = []Evidence{}, true, false
 }
