@@ -43,7 +43,7 @@ packages: build ## the deb and the rpm, into build/, and a comparison of what is
 test: build check ## everything: check, unit tests with -race, tests in a real Chromium
 	@echo "go test -race"; GO=$(GO) .ci/tests -race -timeout 15m $(PLAIN)
 	@echo "go test ./sim"; GO=$(GO) .ci/tests -timeout 30m ./sim
-	$(GO) run ./sim -n 20000 -seed $(SEED) -plants some
+	$(GO) run ./sim -n 20000 -seed $(or $(filter-out 0,$(SEED)),1) -plants some
 	@echo "go test ./e2e/..."; GO=$(GO) .ci/tests -p 1 -timeout 30m ./e2e/...
 
 # Where CI is set, what is NOT RUN is a failure.

@@ -19,6 +19,7 @@ type truth struct {
 	recorded map[core.SlotName]map[core.Epoch]bool // epochs of agents that a grant was committed for
 	restored bool                                  // the database was once put back to an older copy
 	lost     map[core.SlotName]bool                // its browser said that it has seen more than the database
+	handed   map[core.SlotName]core.Epoch          // at which a person last gave it back, with the browser or without
 	maxUntil map[core.LeaseID]core.Deadline
 	holds    map[core.HoldID]bool // presses that a daemon has heard of
 	statuses map[int]bool         // with which the website has answered anything
@@ -44,7 +45,7 @@ type deed struct {
 func newTruth() truth {
 	return truth{
 		actions: map[core.ActionID]*deed{}, ran: map[string]core.ActionID{}, grants: map[string]core.LeaseID{}, issued: map[string]string{},
-		recorded: map[core.SlotName]map[core.Epoch]bool{}, lost: map[core.SlotName]bool{},
+		recorded: map[core.SlotName]map[core.Epoch]bool{}, lost: map[core.SlotName]bool{}, handed: map[core.SlotName]core.Epoch{},
 		maxUntil: map[core.LeaseID]core.Deadline{}, statuses: map[int]bool{}, holds: map[core.HoldID]bool{},
 	}
 }
@@ -376,6 +377,9 @@ func (t *truth) claim(w *world, a *core.Action) {
 func (t *truth) step(w *world, before, after *core.State, in core.Input) {
 	for name, s := range after.Slots {
 		old := before.Slots[name]
+		if old != nil && old.Holder.Kind == "human" && s.Holder.Kind != "human" {
+			t.handed[name] = s.Epoch
+		}
 		if t.lost[name] && s.Holder.Kind == "agent" && (old == nil || s.Epoch != old.Epoch) {
 			w.violated("L14", "%s was granted at epoch %d although its browser has seen more than the database", name, s.Epoch)
 		}
@@ -404,8 +408,10 @@ func (t *truth) granted(w *world, s *core.Slot) {
 		if !t.restored && b.granted >= b.fenced && b.granted > 0 && b.granted < s.Epoch {
 			w.violated("I5", "%s was granted at epoch %d; launch %s has acknowledged no fence since it was granted %d", s.Name, s.Epoch, b.launch, b.granted)
 		}
-		// A takeover whose record is still to come keeps every effect of the grant back.
-		if out, _ := w.daemon.reg.Taken(s.Name); out == nil && !t.restored && s.Launch != nil && s.Launch.ID == b.launch && s.Launch.Linked && b.mark().Person {
+		// A takeover whose record is still to come keeps every effect of the grant back, and
+		// before the hello of its extension nothing can be dispatched.
+		if out, _ := w.daemon.reg.Taken(s.Name); out == nil && !t.restored && s.Launch != nil && s.Launch.ID == b.launch &&
+			w.daemon.state.Links[s.Name].Instance != "" && b.mark().Person && b.mark().Epoch > t.handed[s.Name] {
 			w.violated("I14", "%s was granted at epoch %d; its browser knows of a person who took over at %d and handed nothing back", s.Name, s.Epoch, b.mark().Epoch)
 		}
 		for _, d := range b.documents {
