@@ -1,7 +1,7 @@
 package supervise
 
 import (
-	"bufio"
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,9 +18,6 @@ import (
 // outside, past the gates.
 const debuggingFlag = "--remote-debugging-"
 
-// stateListen is how the kernel's tables name a listening socket.
-const stateListen = "0A"
-
 // bypasses remembers what was looked at, so that a look at a launch in which nothing
 // is new costs little.
 type bypasses struct {
@@ -29,6 +26,8 @@ type bypasses struct {
 	sockets   map[string]core.LaunchID // whose each listening socket is, by inode; "" is nobody's here
 	named     map[string]string        // how a socket of a launch is called
 	members   func(core.Launch) []peer.Proc
+	last      [2]string                     // processes that the kernel had made last, at the two looks before
+	walked    map[core.LaunchID][]peer.Proc // what each launch consisted of then
 	profile   func(core.SlotName) string
 }
 
@@ -47,12 +46,11 @@ func (b *bypasses) look(all map[core.SlotName]core.Launch) map[core.SlotName][]s
 	defer b.mu.Unlock()
 	found := map[core.SlotName][]string{}
 	seen := map[processID]string{}
-	members := map[core.LaunchID][]peer.Proc{}
+	members := b.walk(all)
 	for slot, l := range all {
 		if l.Debug != "port" && exists(filepath.Join(b.profile(slot), devToolsFile)) {
 			found[slot] = append(found[slot], "its profile names an open debugging port ("+devToolsFile+")")
 		}
-		members[l.ID] = b.members(l)
 		for _, p := range members[l.ID] {
 			id := processID{p.PID, p.StartTime}
 			flag, known := b.processes[id]
@@ -76,6 +74,32 @@ func (b *bypasses) look(all map[core.SlotName]core.Launch) map[core.SlotName][]s
 		slices.Sort(found[slot])
 	}
 	return found
+}
+
+// walk lists the processes of the launches. While the kernel has made none there are
+// none to find; one in the making at a look is there at the next.
+func (b *bypasses) walk(all map[core.SlotName]core.Launch) map[core.LaunchID][]peer.Proc {
+	last := lastProcess()
+	now := map[core.LaunchID][]peer.Proc{}
+	for _, l := range all {
+		was, known := b.walked[l.ID]
+		if !known || last == "" || b.last != [2]string{last, last} {
+			was = b.members(l)
+		}
+		now[l.ID] = was
+	}
+	b.last, b.walked = [2]string{b.last[1], last}, now
+	return now
+}
+
+// lastProcess names the process or thread that the kernel made last, "" if it does
+// not say.
+func lastProcess() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return ""
+	}
+	return string(text[bytes.LastIndexByte(text, ' ')+1:])
 }
 
 // lookAtSockets finds the owners of listening sockets that are new. Which of the
@@ -125,29 +149,6 @@ func debuggingSwitch(pid int) string {
 		}
 	}
 	return ""
-}
-
-// listeningSockets are this user's listening TCP sockets, each inode with its address.
-func listeningSockets() map[string]string {
-	out := map[string]string{}
-	us := strconv.Itoa(os.Geteuid())
-	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		f, err := os.Open(table)
-		if err != nil {
-			continue // a machine without that protocol
-		}
-		for s := bufio.NewScanner(f); s.Scan(); {
-			const address, state, uid, inode = 1, 3, 7, 9
-			c := strings.Fields(s.Text())
-			if len(c) > inode && c[state] == stateListen && c[uid] == us {
-				_, port, _ := strings.Cut(c[address], ":")
-				n, _ := strconv.ParseUint(port, 16, 16)
-				out[c[inode]] = fmt.Sprintf("TCP port %d", n)
-			}
-		}
-		f.Close()
-	}
-	return out
 }
 
 // socketsOf lists the inodes of a process's sockets. Those of a process that cannot

@@ -385,13 +385,19 @@ func runs(p peer.Proc) bool {
 // It is far quicker than a look at all of /proc, which is what lets a kill
 // outpace processes that fork. Kernels may lack it; then it is empty.
 func children(pid int) []int {
-	tasks, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
+	tasks := "/proc/" + strconv.Itoa(pid) + "/task/"
+	dir, err := os.Open(tasks)
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
 	if err != nil {
 		return nil
 	}
 	var out []int
-	for _, t := range tasks {
-		text, err := os.ReadFile(t)
+	for _, name := range names {
+		text, err := os.ReadFile(tasks + name + "/children")
 		if err != nil {
 			continue
 		}
