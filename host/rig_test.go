@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	patience = 15 * time.Second
+	patience = 60 * time.Second
 	origin   = "chrome-extension://abcdefghijklmnopabcdefghijklmnop/"
 )
 

@@ -160,14 +160,21 @@ func (d *Daemon) StartSlot(ctx context.Context, name string) error {
 	return err
 }
 
+// lookAgain is how long WaitStatus waits before it looks again, at first and at most:
+// looking costs the processor that the slot's browser needs.
+const (
+	lookAgainFirst = 5 * time.Millisecond
+	lookAgainMost  = 20 * time.Millisecond
+)
+
 // WaitStatus waits until the slot's status is as wanted, and returns it.
 func (d *Daemon) WaitStatus(ctx context.Context, name, what string, good func(*core.Status) bool) (*core.Status, error) {
-	for {
+	for pause := lookAgainFirst; ; pause = min(2*pause, lookAgainMost) {
 		s, err := d.Control.Status(ctx, core.SlotName(name))
 		if err == nil && good(s) {
 			return s, nil
 		}
-		if wait(ctx, 5*time.Millisecond) != nil {
+		if wait(ctx, pause) != nil {
 			if s != nil {
 				err = errors.Join(err, fmt.Errorf("the last status: %+v", *s))
 			}

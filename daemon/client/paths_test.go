@@ -123,7 +123,7 @@ func TestPeerProcessEndsTheListenerAndNoOther(t *testing.T) {
 	}
 	defer child.Process.Kill()
 	var p *Process
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(60 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		var err error
 		if p, err = PeerProcess(t.Context(), socket); err == nil {
 			break

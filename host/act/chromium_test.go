@@ -179,7 +179,7 @@ func (b *browser) must(session, method string, params, into any) {
 				b.t.Fatal(err)
 			}
 		}
-	case <-time.After(15 * time.Second):
+	case <-time.After(60 * time.Second):
 		b.t.Fatalf("%s: no answer", method)
 	}
 }
@@ -395,7 +395,7 @@ func TestChromium(t *testing.T) {
 		page(t, "scrollTo(0, 0)")
 		finished(t, wire.Act{Verb: "scroll", DY: 300})
 		finished(t, wire.Act{Verb: "wait", State: "load"})
-		deadline := time.Now().Add(3 * time.Second)
+		deadline := time.Now().Add(30 * time.Second)
 		for page(t, "scrollY > 0") != `{"value":true}` {
 			if time.Now().After(deadline) {
 				t.Fatal("the page did not scroll")
@@ -524,11 +524,11 @@ func TestChromium(t *testing.T) {
 		}
 	})
 	t.Run("a busy page halts at the deadline", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		begun := time.Now()
-		d := x.Run(ctx, wire.Action{Action: "busy", Epoch: 1, DeadlineMs: 300, Act: wire.Act{Verb: "evaluate", Expression: "(() => { const t = performance.now(); while (performance.now() - t < 1500); })()"}})
-		if d.State != "halted" || d.Steps != (core.Steps{Dispatched: 1, Total: 1}) || d.Error.Code != core.CodeOutcomeUnknown || time.Since(begun) > time.Second {
+		d := x.Run(ctx, wire.Action{Action: "busy", Epoch: 1, DeadlineMs: 300, Act: wire.Act{Verb: "evaluate", Expression: "(() => { const t = performance.now(); while (performance.now() - t < 6000); })()"}})
+		if d.State != "halted" || d.Steps != (core.Steps{Dispatched: 1, Total: 1}) || d.Error.Code != core.CodeOutcomeUnknown || time.Since(begun) > 5*time.Second {
 			t.Fatalf("%s %v %+v after %v", d.State, d.Error, d.Steps, time.Since(begun))
 		}
 		var e *core.Error
