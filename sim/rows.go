@@ -567,6 +567,7 @@ func (w *world) restore() {
 	}
 	w.logf("a copy of the database is restored: %d entries, it had %d", n, was)
 	w.truth.restored = true
+	w.truth.lost = map[core.SlotName]bool{} // a browser says it again, if this copy still shows it
 	w.truth.issued = map[string]string{}
 	w.truth.recorded = map[core.SlotName]map[core.Epoch]bool{}
 	w.truth.maxUntil = map[core.LeaseID]core.Deadline{}
