@@ -183,7 +183,7 @@ func (b *browser) wake() {
 		"uuid":    func(goja.FunctionCall) goja.Value { return val(w.id("uuid-")) },
 		"connect": func(goja.FunctionCall) goja.Value { return val(b.connectHost(me)) },
 		"post": func(c goja.FunctionCall) goja.Value {
-			b.posted(num(c, 0), str(c, 1))
+			b.posted(num(c, 0), said{text: str(c, 1), t: str(c, 2), nonce: core.Nonce(str(c, 3)), epoch: core.Epoch(num(c, 4))})
 			return undefined
 		},
 		"closed": func(c goja.FunctionCall) goja.Value {

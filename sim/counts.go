@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"sessiondock.dev/sessiondock/daemon/core"
 )
@@ -49,19 +50,39 @@ func (c *counts) add(o *counts) {
 	}
 }
 
-// inputName is an input's type without its package.
-func inputName(in core.Input) string { return reflect.TypeOf(in).Name() }
+// shape is what counting reads of an input's type.
+type shape struct {
+	name        string // without its package
+	slot, lease []int  // where its fields of these names are, if it has them
+}
+
+var shapes sync.Map // of reflect.Type: *shape
+
+func shapeOf(in core.Input) *shape {
+	t := reflect.TypeOf(in)
+	if known, ok := shapes.Load(t); ok {
+		return known.(*shape)
+	}
+	s := &shape{name: t.Name()}
+	if f, ok := t.FieldByName("Slot"); ok {
+		s.slot = f.Index
+	}
+	if f, ok := t.FieldByName("Lease"); ok && f.Type.Kind() == reflect.String {
+		s.lease = f.Index
+	}
+	shapes.Store(t, s)
+	return s
+}
 
 // slotOfInput finds the slot that an input is about, or the first.
-func slotOfInput(s *core.State, in core.Input) *core.Slot {
-	v := reflect.ValueOf(in)
-	if f := v.FieldByName("Slot"); f.IsValid() {
-		if slot := s.Slots[core.SlotName(f.String())]; slot != nil {
+func (f *shape) slotOfInput(s *core.State, in core.Input) *core.Slot {
+	if f.slot != nil {
+		if slot := s.Slots[core.SlotName(reflect.ValueOf(in).FieldByIndex(f.slot).String())]; slot != nil {
 			return slot
 		}
 	}
-	if f := v.FieldByName("Lease"); f.IsValid() && f.Kind() == reflect.String {
-		if l := s.Leases[core.LeaseID(f.String())]; l != nil {
+	if f.lease != nil {
+		if l := s.Leases[core.LeaseID(reflect.ValueOf(in).FieldByIndex(f.lease).String())]; l != nil {
 			return s.Slots[l.Slot]
 		}
 	}
@@ -94,13 +115,14 @@ func stateOf(s *core.Slot) string {
 }
 
 func (c *counts) step(s *core.State, in core.Input, res core.Result) {
-	name := inputName(in)
+	shape := shapeOf(in)
+	name := shape.name
 	states := c.grid[name]
 	if states == nil {
 		states = map[string]int64{}
 		c.grid[name] = states
 	}
-	states[stateOf(slotOfInput(s, in))]++
+	states[stateOf(shape.slotOfInput(s, in))]++
 	for _, a := range res.Delta.Actions {
 		if a.Closed || a.Over && s.Actions[a.Action] != nil && !s.Actions[a.Action].Over {
 			what := "over: "

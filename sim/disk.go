@@ -20,11 +20,15 @@ type disk struct {
 	actions map[core.ActionID]*core.Action
 	slots   map[core.SlotName]*core.Slot
 	leases  map[core.LeaseID]*core.Lease
+	// read is what each entry's change was found to say, by where its text lies: a daemon
+	// that starts reads every text, and the same text says the same again.
+	read map[*byte]*core.Delta
 }
 
 func newDisk() *disk {
 	return &disk{
 		actions: map[core.ActionID]*core.Action{}, slots: map[core.SlotName]*core.Slot{}, leases: map[core.LeaseID]*core.Lease{},
+		read: map[*byte]*core.Delta{},
 	}
 }
 
@@ -84,15 +88,29 @@ func (k *disk) until(n int) (*core.State, error) {
 		s.Apply(&d)
 	}
 	for _, e := range k.journal[:n] {
-		d := core.Delta{Journal: []core.Entry{e}}
-		if len(e.Change) > 0 {
-			if err := json.Unmarshal(e.Change, &d); err != nil {
-				return nil, fmt.Errorf("entry %d: %w", e.Seq, err)
-			}
+		d, err := k.decoded(e)
+		if err != nil {
+			return nil, fmt.Errorf("entry %d: %w", e.Seq, err)
 		}
-		s.Apply(&d)
+		s.Apply(d)
 	}
 	return s, nil
+}
+
+// decoded is what an entry says. Entities never change, so that states may share them.
+func (k *disk) decoded(e core.Entry) (*core.Delta, error) {
+	d := &core.Delta{Journal: []core.Entry{e}}
+	if len(e.Change) == 0 {
+		return d, nil
+	}
+	if was := k.read[&e.Change[0]]; was != nil {
+		return was, nil
+	}
+	if err := json.Unmarshal(e.Change, d); err != nil {
+		return nil, err
+	}
+	k.read[&e.Change[0]] = d
+	return d, nil
 }
 
 // trim lets go of the entries up to a sequence number; what they came to stays.
@@ -131,13 +149,9 @@ func (k *disk) trim(upTo int64) error {
 	return nil
 }
 
-// restore puts an older copy in the place of the journal: its first n entries.
-func (k *disk) restore(n int) error {
+// restore puts an older copy in the place of the journal: its first n entries, which come
+// to this state.
+func (k *disk) restore(n int, s *core.State) {
 	k.journal = k.journal[:n:n]
-	s, err := k.replay()
-	if err != nil {
-		return err
-	}
 	k.actions, k.slots, k.leases = s.Actions, s.Slots, s.Leases
-	return nil
 }

@@ -29,7 +29,15 @@ type host struct {
 
 	out  []outgoing // not yet written to the extension
 	pipe []string   // written, not yet read there
-	up   []string   // from the extension, not yet read here
+	up   []said     // from the extension, not yet read here
+}
+
+// said is a message of the extension, with what a host looks at in it.
+type said struct {
+	text  string
+	t     string
+	nonce core.Nonce
+	epoch core.Epoch
 }
 
 // outgoing is a message to the extension: one of the daemon's, or a step.
@@ -77,30 +85,18 @@ func (b *browser) connectHost(by *worker) int64 {
 }
 
 // posted is what the extension writes to a port.
-func (b *browser) posted(port int64, text string) {
+func (b *browser) posted(port int64, m said) {
 	if b.host == nil || b.host.port != port {
 		return
 	}
-	b.truthOfPost(text)
-	b.host.up = append(b.host.up, text)
-}
-
-// truthOfPost notes what the extension has said, in the turn in which it said it.
-func (b *browser) truthOfPost(text string) {
-	var m struct {
-		T     string     `json:"t"`
-		Epoch core.Epoch `json:"epoch"`
-		Ask   int64      `json:"ask"`
-	}
-	if err := json.Unmarshal([]byte(text), &m); err != nil {
-		panic(err)
-	}
-	switch m.T {
+	// In the turn in which the extension said it.
+	switch m.t {
 	case "fenced":
-		b.fenced = max(b.fenced, m.Epoch)
+		b.fenced = max(b.fenced, m.epoch)
 	case "granted":
-		b.w.truth.accepted(b, m.Epoch)
+		b.w.truth.accepted(b, m.epoch)
 	}
+	b.host.up = append(b.host.up, m)
 }
 
 // die ends the host: both of its links end with it.
@@ -188,23 +184,16 @@ func (h *host) read() {
 
 // hear takes what is first from the extension.
 func (h *host) hear() {
-	text := h.up[0]
+	m := h.up[0]
 	h.up = h.up[1:]
-	var m struct {
-		T     string     `json:"t"`
-		Nonce core.Nonce `json:"nonce"`
-	}
-	if err := json.Unmarshal([]byte(text), &m); err != nil {
-		panic(err)
-	}
-	if m.T == "cmd.result" {
-		h.answer(text)
+	if m.t == "cmd.result" {
+		h.answer(m.text)
 		return
 	}
-	if h.conn == nil || m.Nonce != h.conn.nonce {
+	if h.conn == nil || m.nonce != h.conn.nonce {
 		return // of a link that has ended
 	}
-	h.conn.up = append(h.conn.up, text)
+	h.conn.up = append(h.conn.up, m.text)
 }
 
 // take takes what is first from the daemon.

@@ -26,8 +26,10 @@ func main() {
 	if *seed == 0 {
 		*seed = uint64(rand.Uint32())
 	}
-	// Schedules make much that lives shortly.
-	debug.SetGCPercent(800)
+	// Schedules make much that lives shortly, and little that stays (a few MB): what is
+	// dead is collected when it is worth it, and nobody looks at where it was made.
+	debug.SetGCPercent(3_000)
+	runtime.MemProfileRate = 0
 	if err := simulate(*n, *seed, *workers, *stop, *which, *each, *quiet); err != nil {
 		fmt.Fprintln(os.Stderr, "sim:", err)
 		os.Exit(1)

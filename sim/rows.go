@@ -61,23 +61,33 @@ func browsers(w *world) []*browser {
 	return out
 }
 
-func awake(w *world) []*browser {
-	return slices.DeleteFunc(browsers(w), func(b *browser) bool { return b.worker == nil })
+func browsersThat(is func(*browser) bool) func(*world) []*browser {
+	return func(w *world) []*browser {
+		var out []*browser
+		for _, s := range w.slots {
+			for _, b := range s.browsers {
+				if is(b) {
+					out = append(out, b)
+				}
+			}
+		}
+		return out
+	}
 }
 
-func hosts(w *world) []*host {
-	var out []*host
-	for _, b := range browsers(w) {
-		if b.host != nil {
-			out = append(out, b.host)
-		}
-	}
-	return out
-}
+var awake = browsersThat(func(b *browser) bool { return b.worker != nil })
 
 func hostsThat(is func(*host) bool) func(*world) []*host {
 	return func(w *world) []*host {
-		return slices.DeleteFunc(hosts(w), func(h *host) bool { return !is(h) })
+		var out []*host
+		for _, s := range w.slots {
+			for _, b := range s.browsers {
+				if b.host != nil && is(b.host) {
+					out = append(out, b.host)
+				}
+			}
+		}
+		return out
 	}
 }
 
@@ -95,10 +105,12 @@ func ends(w *world) []*conn {
 func documents(is func(*document) bool) func(*world) []*place {
 	return func(w *world) []*place {
 		var out []*place
-		for _, b := range browsers(w) {
-			for _, d := range b.documents {
-				if !d.gone && is(d) {
-					out = append(out, &place{b, d, nil, nil})
+		for _, s := range w.slots {
+			for _, b := range s.browsers {
+				for _, d := range b.documents {
+					if !d.gone && is(d) {
+						out = append(out, &place{b, d, nil, nil})
+					}
 				}
 			}
 		}
@@ -117,10 +129,12 @@ type place struct {
 func tabsThat(is func(*tab) bool) func(*world) []*place {
 	return func(w *world) []*place {
 		var out []*place
-		for _, b := range browsers(w) {
-			for _, t := range b.tabs {
-				if is(t) {
-					out = append(out, &place{b, t.document, t, nil})
+		for _, s := range w.slots {
+			for _, b := range s.browsers {
+				for _, t := range b.tabs {
+					if is(t) {
+						out = append(out, &place{b, t.document, t, nil})
+					}
 				}
 			}
 		}
@@ -131,10 +145,12 @@ func tabsThat(is func(*tab) bool) func(*world) []*place {
 func requests(is func(*request) bool) func(*world) []*place {
 	return func(w *world) []*place {
 		var out []*place
-		for _, b := range browsers(w) {
-			for _, r := range b.requests {
-				if is(r) {
-					out = append(out, &place{b, nil, nil, r})
+		for _, s := range w.slots {
+			for _, b := range s.browsers {
+				for _, r := range b.requests {
+					if is(r) {
+						out = append(out, &place{b, nil, nil, r})
+					}
 				}
 			}
 		}
@@ -266,15 +282,19 @@ func happenings() []row {
 			if w.daemon == nil {
 				return nil
 			}
-			return slices.DeleteFunc(slices.Clone(w.daemon.jobs), func(j *job) bool { return j.wait != nil && j.wait() })
+			var out []*job
+			for _, j := range w.daemon.jobs {
+				if j.wait == nil || !j.wait() {
+					out = append(out, j)
+				}
+			}
+			return out
 		}, func(w *world, j *job) {
 			d := w.daemon
 			d.jobs = slices.DeleteFunc(d.jobs, func(o *job) bool { return o == j })
 			j.do()
 		}),
-		of("worker wakes", 20, func(w *world) []*browser {
-			return slices.DeleteFunc(browsers(w), func(b *browser) bool { return b.worker != nil })
-		}, func(w *world, b *browser) { b.wake() }),
+		of("worker wakes", 20, browsersThat(func(b *browser) bool { return b.worker == nil }), func(w *world, b *browser) { b.wake() }),
 
 		of("things go on", 90, always, func(w *world, _ *world) { w.goOn() }),
 
@@ -308,7 +328,7 @@ func happenings() []row {
 
 		// Faults of the parts.
 		fault("daemon is killed", 10, up, func(w *world, d *daemon) { d.die("killed") }),
-		fault("host is killed", 8, hosts, func(w *world, h *host) { h.die() }),
+		fault("host is killed", 8, hostsThat(func(*host) bool { return true }), func(w *world, h *host) { h.die() }),
 		fault("link is cut", 10, ends, func(w *world, c *conn) {
 			w.logf("link of %s is cut", c.slot.name)
 			c.hostGone, c.daemonGone = true, true
@@ -338,6 +358,7 @@ func happenings() []row {
 				b.quit()
 			}
 			w.boot++
+			w.bootID = fmt.Sprintf("boot-%d", w.boot)
 			w.bootMs, w.asleepMs = 5_000, 0
 		}),
 		fault("an older database is restored", 4, always, func(w *world, _ *world) { w.restore() }),
@@ -547,24 +568,31 @@ func (w *world) delegate(a *agent, binding core.BindingName) {
 	})
 }
 
-// restore puts an older copy of the database back. A daemon that runs is ended first.
+// restore puts an older copy of the database back. A daemon that runs is ended first. A
+// copy from before a slot was made has nothing that it could say of that slot, and its
+// browser is not served: there would be nothing to look at.
 func (w *world) restore() {
 	if len(w.disk.journal) < 8 {
 		return
-	}
-	if w.daemon != nil {
-		w.daemon.die("for a restore")
 	}
 	n := len(w.disk.journal) - 1 - w.rng.IntN(len(w.disk.journal)/2)
 	// A copy has whole steps: each begins with an entry that carries a change.
 	for n > 0 && len(w.disk.journal[n].Change) == 0 {
 		n--
 	}
-	was := w.disk.journal[len(w.disk.journal)-1].Seq
-	if err := w.disk.restore(n); err != nil {
+	copied, err := w.disk.until(n)
+	if err != nil {
 		w.violated("I14", "a copy of the journal cannot be read: %v", err)
 		return
 	}
+	if len(copied.Slots) < len(w.slots) {
+		return
+	}
+	if w.daemon != nil {
+		w.daemon.die("for a restore")
+	}
+	was := w.disk.journal[len(w.disk.journal)-1].Seq
+	w.disk.restore(n, copied)
 	w.logf("a copy of the database is restored: %d entries, it had %d", n, was)
 	w.truth.restored = true
 	w.truth.lost = map[core.SlotName]bool{} // a browser says it again, if this copy still shows it

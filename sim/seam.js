@@ -13,7 +13,7 @@ function makePort(name, sender, post, close) {
     onDisconnect: {addListener: (f) => gone.push(f)},
     postMessage(message) {
       if (this.closed) throw new Error('Attempting to use a disconnected port object');
-      post(JSON.stringify(message));
+      post(JSON.stringify(message), message);
     },
     disconnect() {
       this.closed = true;
@@ -44,7 +44,7 @@ globalThis.startWorker = (native) => {
     uuid: native.uuid,
     connectHost() {
       const id = native.connect();
-      const port = makePort('host', undefined, (text) => native.post(id, text), () => native.closed(id));
+      const port = makePort('host', undefined, (text, {t, nonce = '', epoch = 0}) => native.post(id, text, t, nonce, epoch), () => native.closed(id));
       ports.set(id, port);
       return port;
     },

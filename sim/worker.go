@@ -66,6 +66,7 @@ func newScript(program *program) (*script, error) {
 		return goja.Undefined()
 	}
 	for _, err := range []error{
+		s.quickParse(),
 		console.Set("warn", warn), s.vm.Set("console", console),
 		s.vm.Set("setTimeout", func(call goja.FunctionCall) goja.Value {
 			f, _ := goja.AssertFunction(call.Argument(0))

@@ -20,6 +20,7 @@ type world struct {
 	trace  *strings.Builder // nil: nobody reads along
 
 	boot       int // which boot of the machine this is
+	bootID     string
 	bootMs     int64
 	wallMs     int64
 	asleepMs   int64 // of this boot, spent in suspend: the monotonic clock did not count it
@@ -47,23 +48,16 @@ type slot struct {
 	browsers []*browser        // those that may still run, the last is the newest
 }
 
-func (s *slot) browser() *browser {
-	if n := len(s.browsers); n > 0 {
-		return s.browsers[n-1]
-	}
-	return nil
-}
-
 func newWorld(seed uint64, script *script, count *counts) *world {
 	w := &world{
 		seed: seed, rng: rand.New(rand.NewPCG(seed, 0x5e551040)), script: script, count: count,
-		boot: 1, bootMs: 100_000, wallMs: 1_700_000_000_000, disk: newDisk(), truth: newTruth(),
+		boot: 1, bootID: "boot-1", bootMs: 100_000, wallMs: 1_700_000_000_000, disk: newDisk(), truth: newTruth(),
 	}
 	return w
 }
 
 func (w *world) now() core.Now {
-	return core.Now{BootID: fmt.Sprintf("boot-%d", w.boot), BootMs: w.bootMs, WallMs: w.wallMs}
+	return core.Now{BootID: w.bootID, BootMs: w.bootMs, WallMs: w.wallMs}
 }
 
 func (w *world) mono() int64 { return w.bootMs - w.asleepMs }
