@@ -21,6 +21,7 @@ func main() {
 	stop := flag.Int("stop", 1, "end after so many violations")
 	which := flag.String("plants", "all", "which of the deliberate faults are planted afterwards: all, some, none, or those with this text")
 	each := flag.Int64("each", 40_000, "in how many schedules at most a fault is looked for")
+	tableFile := flag.String("table", "", "a file for the table of the faults that were planted, as Markdown")
 	quiet := flag.Bool("quiet", false, "print violations alone")
 	flag.Parse()
 	if *seed == 0 {
@@ -30,7 +31,7 @@ func main() {
 	// dead is collected when it is worth it, and nobody looks at where it was made.
 	debug.SetGCPercent(3_000)
 	runtime.MemProfileRate = 0
-	if err := simulate(*n, *seed, *workers, *stop, *which, *each, *quiet); err != nil {
+	if err := simulate(*n, *seed, *workers, *stop, *which, *each, *tableFile, *quiet); err != nil {
 		fmt.Fprintln(os.Stderr, "sim:", err)
 		os.Exit(1)
 	}
@@ -45,7 +46,7 @@ type report struct {
 	Seed       uint64 `json:"seed"`
 }
 
-func simulate(n int64, seed uint64, workers, stop int, which string, each int64, quiet bool) error {
+func simulate(n int64, seed uint64, workers, stop int, which string, each int64, tableFile string, quiet bool) error {
 	program, err := bundle()
 	if err != nil {
 		return err
@@ -69,7 +70,14 @@ func simulate(n int64, seed uint64, workers, stop int, which string, each int64,
 		if err != nil {
 			return err
 		}
-		out.Planted, out.Caught = len(found), table(found)
+		out.Planted, out.Caught = len(found), table(os.Stdout, found)
+		if tableFile != "" {
+			var text strings.Builder
+			table(&text, found)
+			if err := os.WriteFile(tableFile, []byte(text.String()), 0o644); err != nil {
+				return err
+			}
+		}
 	}
 	fmt.Println(line(out))
 	switch {

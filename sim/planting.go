@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -91,6 +92,7 @@ func (p plant) hunt(binary string, n int64, seed uint64) (planted, error) {
 		var f found
 		if strings.HasPrefix(line, `{"seed"`) && json.Unmarshal([]byte(line), &f) == nil {
 			out.found, out.seed, out.step, out.violation = true, f.Seed, f.Step, f.Violation
+			out.tried = int64(f.Seed-seed) + 1
 			break
 		}
 	}
@@ -100,15 +102,20 @@ func (p plant) hunt(binary string, n int64, seed uint64) (planted, error) {
 	return out, nil
 }
 
-// table prints what was planted, and which seed shows it.
-func table(all []planted) (caught int) {
+// table writes what was planted, and which seed shows it, as Markdown.
+func table(out io.Writer, all []planted) (caught int) {
+	fmt.Fprintf(out, "| file | fault | rule | found by seed | step | schedules | what was seen |\n|---|---|---|---:|---:|---:|---|\n")
 	for _, p := range all {
-		verdict := "NOT FOUND"
+		found := fmt.Sprintf("**not found** | | %d | ", p.tried)
 		if p.found {
 			caught++
-			verdict = fmt.Sprintf("seed %d, step %d: %s", p.seed, p.step, p.violation)
+			rule, seen, _ := strings.Cut(p.violation, ": ")
+			if rule != p.breaks {
+				seen = rule + ": " + seen
+			}
+			found = fmt.Sprintf("%d | %d | %d | %s", p.seed, p.step, p.tried, strings.ReplaceAll(seen, "|", "\\|"))
 		}
-		fmt.Printf("%-28s %-70s %s\n", filepath.Base(filepath.Dir(p.file))+"/"+filepath.Base(p.file), p.why, verdict)
+		fmt.Fprintf(out, "| %s | %s | %s | %s |\n", p.file, p.why, p.breaks, found)
 	}
 	return caught
 }
