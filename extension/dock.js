@@ -211,6 +211,8 @@ export class Dock {
         this.#grant(message);
         return;
       case 'forget':
+        // Only the journal knows of them from here on: an older one is not to be taken for it.
+        this.memory.know(message.seq ?? 0);
         this.ledger.forget(message.actions ?? []);
         for (const action of message.actions ?? []) this.#told.delete(action);
         this.memory.touch();

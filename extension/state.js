@@ -69,6 +69,15 @@ export class Memory {
     this.#save(this.#browser.saveLocal({mark: next}));
   }
 
+  /**
+   * Notes a journal entry for this life of the worker; it is stored with the next change
+   * of the mark. Another life does not vouch for what this one has forgotten.
+   * @param {number} seq
+   */
+  know(seq) {
+    this.mark = {...this.mark, seq: Math.max(this.mark.seq, seq)};
+  }
+
   /** @param {Hold} hold */
   setHold(hold) {
     this.hold = hold;

@@ -179,6 +179,32 @@ func (t *tx) dropKeys(name SlotName) {
 	}
 }
 
+// keepKeys takes keys back under which an outcome has opened again: a request that came
+// late, of an action that had been clean. What somebody else holds by now stays theirs.
+func (t *tx) keepKeys(name SlotName) {
+	for _, id := range t.openActions(name) {
+		a := t.seeAction(id)
+		l := t.seeLease(a.Lease)
+		if l == nil || a.Class != Write || a.clean() {
+			continue
+		}
+		for _, c := range l.Keys {
+			held := t.seeSlot(name).Keys
+			at, found := slices.BinarySearchFunc(held, c.Key, func(h KeyClaim, key string) int { return cmp.Compare(h.Key, key) })
+			if found && (!held[at].Shared || c.Shared) || len(t.against(c, name)) > 0 {
+				continue
+			}
+			keys := slices.Clone(held) // they may be a lease's
+			if found {
+				keys[at] = c
+			} else {
+				keys = slices.Insert(keys, at, c)
+			}
+			t.slot(name).Keys = keys
+		}
+	}
+}
+
 // keyWarnings says which keys of a slot's bindings others hold, to a person who has
 // taken it over: a takeover waits for none.
 func (t *tx) keyWarnings(s *Slot) []string {

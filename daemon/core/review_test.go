@@ -278,3 +278,43 @@ func TestStopPageWithNothingToStopSaysSo(t *testing.T) {
 	w.refused(core.CodeConflict, core.StopPage{Slot: "shop", By: "human:cli"})
 	w.must(core.StopPage{Slot: "shop", Tabs: []core.Tab{{Tab: 3}}, By: "human:popup"})
 }
+
+// TestALateRequestTakesItsKeysBack: an action was clean and its key free; then its page
+// asked for an effect after all, and how that ended is not known.
+func TestALateRequestTakesItsKeysBack(t *testing.T) {
+	late := map[string]core.SeenCall{
+		"1": {Method: "GET", URL: "https://shop.test/token", Type: "xmlhttprequest", State: "answered", Status: 200, Rule: "document"},
+		"2": {Method: "POST", URL: "https://shop.test/save", Type: "xmlhttprequest", State: "failed", Error: "net::ERR_ABORTED", Rule: "document", AfterFence: true},
+	}
+	for name, taken := range map[string]bool{"free": false, "another's": true} {
+		t.Run(name, func(t *testing.T) {
+			w := prepared(t)
+			w.must(core.CreateSlot{Name: "desk", By: "human:cli"})
+			w.must(core.Bind{Spec: core.BindingSpec{Name: "desk", Slot: "desk", Account: "none", Keys: []string{"stock"}}, By: "human:cli"})
+			w.must(core.Delegate{ID: "d3", Hash: "token-desk", Binding: "desk", Agent: "agent-c", By: "human:cli"})
+			w.must(core.Acquire{Lease: "first", Token: "token-a", CapHash: "c1", RequestID: "r1", Binding: "admin", Keys: []string{"stock"}, ForMs: 60_000})
+			w.must(core.Granted{Slot: "shop", Nonce: nonce, Epoch: w.slot().Epoch})
+			w.must(core.Claim{Lease: "first", Cap: "c1"})
+			l := w.s.Leases["first"]
+			a := w.act(l, core.Write)
+			w.finish(a, "finished", 3, 3)
+			w.must(core.Reported{Slot: "shop", Nonce: nonce, Report: report(a, 1, "barrier", 0, map[string]core.SeenCall{"1": late["1"]})})
+			w.must(core.Release{Lease: l.ID, Cap: l.CapHash})
+			w.drain(nonce)
+			if keys := w.slot().Keys; len(keys) != 0 {
+				t.Fatalf("after a clean end the slot holds %v", keys)
+			}
+			if taken {
+				w.must(core.Acquire{Lease: "second", Token: "token-desk", CapHash: "c2", RequestID: "r2", Binding: "desk", ForMs: 60_000})
+			}
+			w.must(core.Reported{Slot: "shop", Nonce: nonce, Report: report(a, 2, "barrier", 0, late)})
+			want := 1
+			if taken {
+				want = 0
+			}
+			if keys := w.slot().Keys; len(keys) != want {
+				t.Fatalf("the slot holds %v", keys)
+			}
+		})
+	}
+}

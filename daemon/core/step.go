@@ -23,6 +23,7 @@ func Step(s *State, now Now, floor map[SlotName]Epoch, in Input) Result {
 	by := t.by
 	t.by = "system"                     // what follows is nobody's wish
 	for i := 0; i < len(t.order); i++ { // serving one may ask for another
+		t.keepKeys(t.order[i])
 		t.dropKeys(t.order[i])
 		t.serve(t.order[i])
 		t.yield(t.order[i])

@@ -168,7 +168,7 @@ func (l *link) Carry(eff core.Effect, c engine.Context) {
 			Expect: c.Action.Expect, UploadDir: ask.UploadDir, Act: ask.Act,
 		})
 	case core.SendForget:
-		l.post(wire.Forget{Nonce: l.nonce, Actions: eff.Actions})
+		l.post(wire.Forget{Nonce: l.nonce, Seq: c.Seq, Actions: eff.Actions})
 	case core.SendStopPage:
 		l.post(wire.StopPage{Nonce: l.nonce, Epoch: eff.Epoch, Tabs: tabRefs(eff.Tabs)})
 	case core.SendProbe:

@@ -210,9 +210,12 @@ type Report struct {
 }
 
 // Forget lets the extension drop its reports of these actions (D to X): nothing
-// more is expected of them.
+// more is expected of them. Seq is the journal entry that says so at the latest: a
+// database that does not have it must not be believed about them, for the extension
+// has nothing left to say against it.
 type Forget struct {
 	Nonce   core.Nonce      `json:"nonce"`
+	Seq     int64           `json:"seq,omitempty"` // missing: of a daemon that did not tell it
 	Actions []core.ActionID `json:"actions"`
 }
 

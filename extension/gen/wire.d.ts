@@ -715,11 +715,15 @@ export interface Report {
 
 /**
  * Forget lets the extension drop its reports of these actions (D to X): nothing more is
- * expected of them.
+ * expected of them. Seq is the journal entry that says so at the latest: a database that
+ * does not have it must not be believed about them, for the extension has nothing left to
+ * say against it.
  */
 export interface Forget {
   t: 'forget';
   nonce: Nonce;
+  /** missing: of a daemon that did not tell it */
+  seq?: number;
   actions: ActionID[] | null;
 }
 

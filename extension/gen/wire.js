@@ -385,6 +385,7 @@ export const MESSAGES = Object.freeze({
   },
   'forget': {
     nonce: { kind: 'string' },
+    seq: { kind: 'int', optional: true },
     actions: { kind: 'array', nullable: true, element: { kind: 'string' } },
   },
   'poke': {

@@ -304,6 +304,20 @@ test('what is answered after the fence is not sent; its report is', async () => 
   assert.ok(!JSON.stringify(it.port.heard).includes('secret'));
 });
 
+test('what it was told to forget only the journal knows: the next hello says which', async () => {
+  const it = await rig();
+  await it.granted();
+  await it.click();
+  it.daemon('forget', {seq: 40, actions: ['A1']});
+  assert.equal(it.report('A1'), undefined);
+  it.port.say({t: 'link', up: false, reason: 'the daemon has ended'});
+  it.up('n2', 0);
+  assert.equal(it.port.last('hello').mark.seq, 40);
+  it.daemon('forget', {actions: []}); // of a daemon that does not say it
+  it.up('n3', 0);
+  assert.equal(it.port.last('hello').mark.seq, 40);
+});
+
 test('a restarted worker keeps its reports, and claims no more than it knows', async () => {
   const it = await (await rig()).granted();
   it.fake.answers[INPUT] = never;
