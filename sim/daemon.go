@@ -301,7 +301,7 @@ func (d *daemon) open() {
 		w.violated("I14", "the journal cannot be read: %v", err)
 		return
 	}
-	state.Links, state.Probes, state.MemoryMB, state.Capacity = d.state.Links, d.state.Probes, d.state.MemoryMB, w.capacity
+	state.Links, state.Probes, state.MemoryMB, state.Capacity = maps.Clone(d.seen.Links), maps.Clone(d.seen.Probes), d.seen.MemoryMB, w.capacity
 	d.state = state
 	inputs := []core.Input{core.Restarted{}}
 	for _, taken := range d.reg.Unrecorded() {
@@ -354,7 +354,7 @@ func (d *daemon) carry(eff core.Effect) {
 	switch eff := eff.(type) {
 	case core.SendWelcome:
 		d.send(eff.Slot, func(c *conn) any {
-			return wire.Welcome{Nonce: c.nonce, Epoch: d.seen.Slots[eff.Slot].Epoch, Seq: d.seen.Seq}
+			return wire.Welcome{Nonce: c.nonce, Epoch: d.seen.Slots[eff.Slot].Epoch, Seq: d.seen.Slots[eff.Slot].Told}
 		})
 	case core.SendFence:
 		if c := d.conns[eff.Slot]; c != nil && d.reg.Due(eff.Slot, eff.Epoch, c.nonce) {
@@ -390,7 +390,7 @@ func (d *daemon) carry(eff core.Effect) {
 			return wire.Action{Action: eff.Action, Epoch: eff.Epoch, Class: a.Class, DeadlineMs: left, Expect: a.Expect, Act: act}
 		})
 	case core.SendForget:
-		d.send(eff.Slot, func(c *conn) any { return wire.Forget{Nonce: c.nonce, Seq: d.seen.Seq, Actions: eff.Actions} })
+		d.send(eff.Slot, func(c *conn) any { return wire.Forget{Nonce: c.nonce, Seq: d.seen.Slots[eff.Slot].Told, Actions: eff.Actions} })
 	case core.SendStopPage:
 		if d.reg.Current(eff.Slot, eff.Epoch) {
 			d.send(eff.Slot, func(c *conn) any { return wire.StopPage{Nonce: c.nonce, Epoch: eff.Epoch, Tabs: refs(eff.Tabs)} })
@@ -438,7 +438,7 @@ func (d *daemon) send(name core.SlotName, make func(*conn) any) {
 func (d *daemon) sendFence(eff core.SendFence) {
 	d.send(eff.Slot, func(c *conn) any {
 		return wire.Fence{
-			Nonce: c.nonce, Epoch: eff.Epoch, Seq: d.seen.Seq, Person: eff.Person, FromPerson: eff.FromPerson, Hold: eff.Hold,
+			Nonce: c.nonce, Epoch: eff.Epoch, Seq: d.seen.Slots[eff.Slot].Told, Person: eff.Person, FromPerson: eff.FromPerson, Hold: eff.Hold,
 			DeadlineMs: core.DrainMs, WatchMs: eff.WatchMs,
 		}
 	})

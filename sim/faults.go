@@ -28,7 +28,7 @@ var plants = []plant{
 		"a grant opens the gate before the drain has ended", false},
 	{"daemon/core/link.go", "min(GrantTTLMs, l.Expires.LeftMs(t.now))", "GrantTTLMs", "L7",
 		"a grant lives longer than its lease", false},
-	{"daemon/core/link.go", "in.Mark > s.Ceiling || in.MarkSeq > max(t.s.Seq, s.SeqAdopted)", "false", "L14",
+	{"daemon/core/link.go", "in.Mark > s.Ceiling || in.MarkSeq > max(told, s.SeqAdopted)", "false", "L14",
 		"a restored copy of the database is served", false},
 	{"daemon/core/link.go", "in.Person && in.Mark > s.PersonUntil && s.Holder.Kind != \"human\"", "false", "I14",
 		"a takeover that was not recorded is forgotten", false},

@@ -317,6 +317,11 @@ func (t *truth) committed(w *world, delta *core.Delta) {
 			w.violated("L5", "lease %s lives until %d, its maximum is %d", l.ID, l.Expires.BootMs, l.MaxUntil.BootMs)
 		}
 	}
+	for _, e := range delta.Journal {
+		if e.Kind == "adopted" {
+			t.lost[e.Slot] = false
+		}
+	}
 	for _, s := range delta.Slots {
 		who := key(s.Holder.Kind, s.Lease)
 		k := key(s.Name, s.Epoch)
@@ -330,11 +335,6 @@ func (t *truth) committed(w *world, delta *core.Delta) {
 			}
 			t.recorded[s.Name][s.Epoch] = true
 			t.granted(w, s)
-		}
-		for _, r := range s.Reasons {
-			if r.Code == "adopted" {
-				t.lost[s.Name] = false
-			}
 		}
 	}
 }
@@ -394,7 +394,7 @@ func (t *truth) step(w *world, before, after *core.State, in core.Input) {
 // the slot may not be served until a person adopts it.
 func (t *truth) hello(before, after *core.State, in core.Hello) {
 	slot := before.Slots[in.Slot]
-	if slot != nil && after.Links[in.Slot].Nonce == in.Nonce && (in.Mark > slot.Ceiling || in.MarkSeq > max(before.Seq, slot.SeqAdopted)) {
+	if slot != nil && after.Links[in.Slot].Nonce == in.Nonce && (in.Mark > slot.Ceiling || in.MarkSeq > max(slot.Told, slot.SeqAdopted)) {
 		t.lost[in.Slot] = true
 	}
 }

@@ -63,11 +63,16 @@ func (t *tx) fence(s *Slot, hold HoldID, fromPerson bool) {
 	}
 	link.Granted = 0
 	t.setLink(s.Name, link)
+	t.tell(s)
 	t.emit(SendFence{
 		Slot: s.Name, Epoch: s.Epoch, Person: s.Holder.Kind == "human",
 		FromPerson: fromPerson, Hold: hold, WatchMs: t.watchMs(s),
 	})
 }
+
+// tell gives the slot's extension this step's number in the journal, with what the step
+// sends it.
+func (t *tx) tell(s *Slot) { s.Told = t.s.Seq + 1 }
 
 // watchMs is how long the requests of what is open are watched after the slot's
 // fence.

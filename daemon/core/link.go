@@ -48,9 +48,13 @@ func (t *tx) hello(in Hello) *Error {
 	}
 	t.setLink(s.Name, LinkState{Nonce: in.Nonce, Instance: in.Instance, Mark: in.Mark, MarkSeq: in.MarkSeq})
 	t.log("hello", s, "", "", fmt.Sprintf("extension instance %s, mark %d", clip(string(in.Instance), 40), in.Mark))
-	if in.Mark > s.Ceiling || in.MarkSeq > max(t.s.Seq, s.SeqAdopted) {
+	told := s.Told
+	if told == 0 {
+		told = t.s.Seq // of a database that did not keep it
+	}
+	if in.Mark > s.Ceiling || in.MarkSeq > max(told, s.SeqAdopted) {
 		t.addReason(s, "epoch_regression",
-			fmt.Sprintf("its browser has seen epoch %d and journal entry %d, this database knows %d and %d: it was restored from an older copy", in.Mark, in.MarkSeq, s.Ceiling, t.s.Seq),
+			fmt.Sprintf("its browser has seen epoch %d and journal entry %d, this database knows %d and %d: it was restored from an older copy", in.Mark, in.MarkSeq, s.Ceiling, told),
 			"sessiondock slot adopt "+string(s.Name)+" --note TEXT")
 		s.Fence.State = "unacknowledged"
 		t.emit(SendWelcome{Slot: s.Name})

@@ -318,3 +318,31 @@ func TestALateRequestTakesItsKeysBack(t *testing.T) {
 		})
 	}
 }
+
+// TestACopyThatHasGrownIsStillACopy: a restored copy of the database goes on writing before
+// the slot's browser comes back, and its journal is soon longer than the one it replaced.
+func TestACopyThatHasGrownIsStillACopy(t *testing.T) {
+	w := prepared(t)
+	restored := w.s.Clone()
+	w.must(core.Takeover{Slot: "shop", Surface: "cli", By: "human:cli"})
+	w.drain(nonce)
+	mark, seq := w.slot().Epoch, w.slot().Told
+	if seq <= restored.Slots["shop"].Told {
+		t.Fatalf("a fence was sent, and the extension told of entry %d", seq)
+	}
+	restored.Links = map[core.SlotName]core.LinkState{} // a daemon that begins has none
+	w.s, w.lean = restored, restored.Clone()
+	w.lean.KeepOnlyOpen()
+	w.must(core.Restarted{})
+	for i := range 20 {
+		w.must(core.CreateSlot{Name: core.SlotName("s" + strings.Repeat("x", i+1)), By: "human:cli"})
+	}
+	if w.s.Seq < seq {
+		t.Fatalf("the copy's journal ends at %d, the extension was told of %d", w.s.Seq, seq)
+	}
+	w.must(core.LinkUp{Slot: "shop", Nonce: "n2"})
+	w.must(core.Hello{Slot: "shop", Nonce: "n2", Instance: instance, Mark: mark, MarkSeq: seq})
+	if s := w.slot(); len(s.Reasons) != 1 || s.Reasons[0].Code != "epoch_regression" {
+		t.Fatalf("the slot is served: %+v", s.Reasons)
+	}
+}

@@ -64,6 +64,10 @@ type Slot struct {
 	// extension that was fenced for a person above it tells of a takeover that a daemon
 	// did not live to record.
 	PersonUntil Epoch `json:"person_until,omitzero"`
+	// Told is the journal sequence that the slot's extension was last given. It is written
+	// before it is told, so an extension that names a higher one was told it by a database
+	// that this one is an older copy of, however much has been written here since.
+	Told int64 `json:"told,omitzero"`
 	// SeqAdopted is the journal sequence of an extension's mark that a person has
 	// accepted although this journal is behind it.
 	SeqAdopted int64      `json:"seq_adopted,omitzero"`

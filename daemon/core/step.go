@@ -29,6 +29,7 @@ func Step(s *State, now Now, floor map[SlotName]Epoch, in Input) Result {
 		t.yield(t.order[i])
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.forget)) {
+		t.tell(t.slot(name)) // only the journal knows of them from here on
 		t.emit(SendForget{Slot: name, Actions: t.forget[name]})
 	}
 	t.by = by

@@ -79,7 +79,9 @@ func (e *Engine) send(slot core.SlotName, eff core.Effect, c Context) {
 		return
 	}
 	e.mu.RLock()
-	c.Seq = e.seen.Seq
+	if s := e.seen.Slots[slot]; s != nil {
+		c.Seq = s.Told
+	}
 	e.mu.RUnlock()
 	l.Carry(eff, c)
 }

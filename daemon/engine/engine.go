@@ -44,7 +44,7 @@ type Link interface {
 
 // Context is what an effect needs besides itself.
 type Context struct {
-	Seq     int64        // of the journal's last durable entry
+	Seq     int64        // the journal's, as it is to be told to the slot's extension: durable
 	Action  *core.Action // of SendAction
 	Payload any          // of SendAction: what the client asked for
 	LeftMs  int64        // of SendAction: until its deadline
@@ -137,8 +137,10 @@ func (e *Engine) load() error {
 		return err
 	}
 	s.Capacity = e.opts.Capacity
-	if e.state != nil {
-		s.Links, s.Probes, s.MemoryMB = e.state.Links, e.state.Probes, e.state.MemoryMB // of this life, not of the database
+	if e.seen != nil {
+		// Of this life, not of the database. What was decided of them and not committed is
+		// decided again: a hello that is not recorded has said nothing yet.
+		s.Links, s.Probes, s.MemoryMB = maps.Clone(e.seen.Links), maps.Clone(e.seen.Probes), e.seen.MemoryMB
 	}
 	e.state = s
 	return nil
