@@ -390,7 +390,9 @@ func (d *daemon) carry(eff core.Effect) {
 			return wire.Action{Action: eff.Action, Epoch: eff.Epoch, Class: a.Class, DeadlineMs: left, Expect: a.Expect, Act: act}
 		})
 	case core.SendForget:
-		d.send(eff.Slot, func(c *conn) any { return wire.Forget{Nonce: c.nonce, Seq: d.seen.Slots[eff.Slot].Told, Actions: eff.Actions} })
+		d.send(eff.Slot, func(c *conn) any {
+			return wire.Forget{Nonce: c.nonce, Seq: d.seen.Slots[eff.Slot].Told, Actions: eff.Actions}
+		})
 	case core.SendStopPage:
 		if d.reg.Current(eff.Slot, eff.Epoch) {
 			d.send(eff.Slot, func(c *conn) any { return wire.StopPage{Nonce: c.nonce, Epoch: eff.Epoch, Tabs: refs(eff.Tabs)} })

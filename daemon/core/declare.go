@@ -39,6 +39,7 @@ func (t *tx) createSlot(in CreateSlot) *Error {
 		Name: in.Name, Display: in.Display, Created: t.now.WallMs, Epoch: 1, Ceiling: 1 + EpochChunk,
 		Holder: Holder{Kind: "none"}, Fence: FenceNow{State: "drained", SinceMs: t.now.WallMs},
 	}
+	t.tell(s) // nobody yet, but from here on it is kept
 	t.putSlot(s)
 	t.log("slot created", s, "", "", "display "+in.Display)
 	return nil
