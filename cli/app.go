@@ -96,7 +96,7 @@ result on the website.`,
 	}
 	add(groupDaemon, a.upCmd(), a.downCmd(), a.installCmd(), a.uninstallCmd(), a.doctorCmd(), a.demoCmd(), a.versionCmd())
 	add(groupSlots, a.slotCmd(), a.bindCmd(), a.bindingCmd(), a.confirmCmd(), a.delegateCmd(), a.delegationCmd())
-	add(groupAgent, a.runCmd(), a.leaseCmd(), a.actCmd(), a.retainCmd())
+	add(groupAgent, a.runCmd(), a.mcpCmd(), a.leaseCmd(), a.actCmd(), a.retainCmd())
 	add(groupPerson, a.statusCmd(), a.takeoverCmd(), a.handbackCmd(), a.actionsCmd(), a.resolveCmd(), a.probeCmd(), a.quarantineCmd(), a.eventsCmd())
 	root.AddCommand(a.stageCmd())
 	root.AddCommand(exitCodesTopic(), outputTopic(), environmentTopic())

@@ -57,12 +57,12 @@ Colour is used on a terminal only, and not if NO_COLOR is set.`}
 }
 
 func environmentTopic() *cobra.Command {
-	return &cobra.Command{Use: "environment", Short: "Variables that are read, and where the files lie", Long: `  SESSIONDOCK_DELEGATION   lease acquire: the token of "sessiondock delegate"
+	return &cobra.Command{Use: "environment", Short: "Variables that are read, and where the files lie", Long: `  SESSIONDOCK_DELEGATION   lease acquire, mcp: the token of "sessiondock delegate"
   SESSIONDOCK_LEASE        act, lease, retain: the lease, where the command line
                            names none
   SESSIONDOCK_CAPABILITY   act, lease renew, release, resume, ask, retain request,
                            acknowledge: the lease's secret
-  SESSIONDOCK_EPOCH        act: the epoch that the command is meant for
+  SESSIONDOCK_EPOCH        act, mcp: the epoch that the command is meant for
   SESSIONDOCK_SOCKET       the agents' socket, where it is not the usual one
   SESSIONDOCK_AGENT        set by "run": what is started with it is an agent's
   NO_COLOR                 no colour, if not empty

@@ -1,0 +1,242 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"sessiondock.dev/sessiondock/daemon/client"
+	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/wire"
+)
+
+const (
+	// settleMost bounds how long a tool waits for what its action has started.
+	settleMost = 5 * time.Second
+	// settleFirst is how long a request takes to be told of, at least: the extension
+	// gathers its reports for 25 ms.
+	settleFirst = 30 * time.Millisecond
+	// settleLook is how often the action is looked at meanwhile.
+	settleLook = 25 * time.Millisecond
+	// renewals is how often a lease is renewed within its time.
+	renewals = 3
+	// requestTimeout bounds one short request to the daemon.
+	requestTimeout = 10 * time.Second
+)
+
+// Config says whose lease is served. Either Lease, Capability and Epoch are of one that
+// exists, or Delegation acquires one of Binding when the first tool needs it.
+type Config struct {
+	Agents     *client.Client // of the agents' socket
+	Delegation client.Secret
+	Binding    core.BindingName
+	For, Wait  time.Duration
+
+	Lease      core.LeaseID
+	Capability client.Secret
+	Epoch      core.Epoch
+
+	Build string
+	Log   *slog.Logger
+}
+
+// session is one client's: its lease, and what it has been shown. Tools follow one
+// another.
+type session struct {
+	cfg Config
+
+	mu         sync.Mutex
+	lease      core.LeaseID
+	capability client.Secret
+	epoch      core.Epoch
+	slot       core.SlotName
+	ours       bool // the lease was acquired here, and is released at the end
+	uploads    string
+	docs       documents
+	page       *page
+	last       core.ClientID
+	stop       context.CancelFunc // ends the renewals
+}
+
+func newSession(cfg Config) *session {
+	return &session{cfg: cfg, lease: cfg.Lease, capability: cfg.Capability, epoch: cfg.Epoch}
+}
+
+// hold makes sure that there is a lease.
+func (s *session) hold(ctx context.Context) error {
+	if s.lease != "" {
+		return nil
+	}
+	if s.cfg.Delegation == "" {
+		return core.Refuse(core.CodeUnauthenticated, "this session has no lease and no delegation to acquire one with",
+			"a person makes one: sessiondock mcp config CLIENT --binding BINDING")
+	}
+	return s.acquire(ctx, s.cfg.For, s.cfg.Wait, "")
+}
+
+func (s *session) acquire(ctx context.Context, d, wait time.Duration, task string) error {
+	l, err := s.cfg.Agents.Acquire(ctx, s.cfg.Delegation, wire.AcquireRequest{
+		RequestID: client.NewID(), Binding: s.cfg.Binding, ForMs: d.Milliseconds(), WaitMs: wait.Milliseconds(), Task: task,
+	})
+	if err != nil {
+		return err
+	}
+	s.lease, s.capability, s.epoch, s.slot, s.uploads, s.ours = l.Lease, client.Secret(l.Capability), l.Epoch, l.Slot, l.UploadDir, true
+	s.page, s.last = nil, ""
+	s.renew(d)
+	return nil
+}
+
+// renew keeps the lease while the session lives. A renewal that fails is not told: the
+// next tool is told the same.
+func (s *session) renew(d time.Duration) {
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	lease, capability := s.lease, s.capability
+	go func() {
+		every := time.NewTicker(max(time.Second, d/renewals))
+		defer every.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-every.C:
+			}
+			within, cancel := context.WithTimeout(ctx, requestTimeout)
+			if _, err := s.cfg.Agents.Renew(within, lease, capability, wire.RenewRequest{ForMs: d.Milliseconds()}); err != nil {
+				s.cfg.Log.Info("renewal refused", "lease", lease, "err", err)
+			}
+			cancel()
+		}
+	}()
+}
+
+// release ends the lease.
+func (s *session) release(ctx context.Context) error {
+	if s.lease == "" {
+		return nil
+	}
+	if s.stop != nil {
+		s.stop()
+		s.stop = nil
+	}
+	_, err := s.cfg.Agents.Release(ctx, s.lease, s.capability)
+	if e, ok := errors.AsType[*core.Error](err); ok && e.Code == core.CodeExpired {
+		err = nil // it has ended already
+	}
+	if err == nil {
+		s.lease, s.capability, s.page = "", "", nil
+	}
+	return err
+}
+
+// close ends what the session began.
+func (s *session) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ours {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+	defer cancel()
+	if err := s.release(ctx); err != nil {
+		s.cfg.Log.Info("the lease could not be released; it ends at its time", "lease", s.lease, "err", err)
+	}
+}
+
+// act asks for one action, under the epoch that the agent knows. An error is a refusal:
+// what became of an action that was admitted stands in its record.
+func (s *session) act(ctx context.Context, a wire.Act, expect *core.Expect) (*core.Record, error) {
+	if err := s.hold(ctx); err != nil {
+		return nil, err
+	}
+	id := core.ClientID(client.NewID())
+	epoch := s.epoch
+	r, err := s.cfg.Agents.Act(ctx, s.lease, s.capability, wire.ActRequest{ID: id, Epoch: &epoch, Expect: expect, Act: a})
+	if v, _ := wire.Verb(a.Verb); v.Write && (err == nil || mayHaveBeenAdmitted(err)) {
+		s.last = id
+	}
+	if err != nil {
+		return nil, err
+	}
+	if r.Authority != core.Admitted && r.Error != nil {
+		return nil, r.Error
+	}
+	return r, nil
+}
+
+// mayHaveBeenAdmitted says whether there may be a record although none came.
+func mayHaveBeenAdmitted(err error) bool {
+	e, ok := errors.AsType[*core.Error](err)
+	return !ok || e.Code == core.CodeOutcomeUnknown
+}
+
+// settle waits for what an action has started: as long as one of its requests is under
+// way, and no longer than settleMost.
+func (s *session) settle(ctx context.Context, r *core.Record) *core.Record {
+	pause := time.NewTimer(settleFirst)
+	defer pause.Stop()
+	for end := time.Now().Add(settleMost); time.Now().Before(end); pause.Reset(settleLook) {
+		select {
+		case <-ctx.Done():
+			return r
+		case <-pause.C:
+		}
+		now, err := s.cfg.Agents.LookUp(ctx, s.lease, s.capability, r.ID)
+		if err != nil {
+			return r
+		}
+		if now.Result == nil {
+			now.Result = r.Result
+		}
+		r = now
+		if r.Remote != core.InFlight {
+			return r
+		}
+	}
+	return r
+}
+
+// look takes a snapshot, and remembers that the agent has been shown it. After a
+// navigation it waits for the page first.
+func (s *session) look(ctx context.Context, navigates bool) (before, now *page, err error) {
+	if navigates {
+		// A page that never finishes loading is looked at as it is.
+		_, _ = s.act(ctx, wire.Act{Verb: "wait", State: "load"}, nil)
+	}
+	r, err := s.act(ctx, wire.Act{Verb: "snapshot"}, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	var got struct{ URL, Title, Text string }
+	if r.Local != core.Finished || r.Observed == nil || json.Unmarshal(r.Result, &got) != nil {
+		return nil, nil, unfinished(r)
+	}
+	doc := r.Observed.Document
+	now = &page{url: got.URL, title: got.Title, document: doc, lines: strings.Split(s.docs.mark(got.Text, doc), "\n")}
+	before, s.page = s.page, now
+	return before, now, nil
+}
+
+// unfinished is the error of a look that came to nothing.
+func unfinished(r *core.Record) error {
+	if r.Error != nil {
+		return r.Error
+	}
+	return core.Refuse(core.CodeUnavailable, fmt.Sprintf("%s: local %s", r.Summary, r.Local), "try the look again; nothing on the page was changed by it")
+}
+
+// navigated says whether a request of the action asked for another document.
+func navigated(r *core.Record) bool {
+	for _, e := range r.Evidence {
+		if strings.Contains(e.Rule, "navigat") {
+			return true
+		}
+	}
+	return false
+}

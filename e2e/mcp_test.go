@@ -1,0 +1,205 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sessiondock.dev/sessiondock/cli/demo"
+	"sessiondock.dev/sessiondock/daemon/client"
+	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/wire"
+)
+
+// toolUser is an agent that works by the tools of `sessiondock mcp`.
+type toolUser struct {
+	*desk
+	session *sdk.ClientSession
+}
+
+// tools starts `sessiondock mcp` for the desk's binding, by the configuration that
+// `sessiondock mcp config` prints, with nothing of this test's own lease.
+func (k *desk) tools() *toolUser {
+	k.t.Helper()
+	must(k.t, k.Release(k.ctx))
+	k.Lease = nil
+	home, _ := demo.InHome()
+	config := exec.CommandContext(k.ctx, filepath.Join(home.Bin(), "sessiondock"), "mcp", "config", "claude", "--binding", k.name, "--to", "tools")
+	config.Stderr = os.Stderr
+	printed, err := config.Output()
+	must(k.t, err)
+	var file struct {
+		Servers map[string]struct {
+			Command string
+			Args    []string
+		} `json:"mcpServers"`
+	}
+	must(k.t, json.Unmarshal(printed, &file))
+	server := file.Servers["sessiondock"]
+	cmd := exec.Command(server.Command, server.Args...)
+	cmd.Stderr = os.Stderr
+	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(k.ctx, &sdk.CommandTransport{Command: cmd}, nil)
+	must(k.t, err)
+	k.t.Cleanup(func() { session.Close() })
+	return &toolUser{k, session}
+}
+
+type args map[string]any
+
+// call uses a tool and returns what it says.
+func (u *toolUser) call(name string, a args) (text string, failed bool) {
+	u.t.Helper()
+	r, err := u.session.CallTool(u.ctx, &sdk.CallToolParams{Name: name, Arguments: a})
+	must(u.t, err)
+	for _, c := range r.Content {
+		switch c := c.(type) {
+		case *sdk.TextContent:
+			text += c.Text
+		case *sdk.ImageContent:
+			text += c.MIMEType
+		}
+	}
+	u.t.Logf("%s %v: %s", name, a, text)
+	return text, r.IsError
+}
+
+// says uses a tool, and wants it to succeed and to say all of this.
+func (u *toolUser) says(name string, a args, want ...string) string {
+	u.t.Helper()
+	text, failed := u.call(name, a)
+	for _, w := range want {
+		if !strings.Contains(text, w) {
+			u.t.Fatalf("%s does not say %q:\n%s", name, w, text)
+		}
+	}
+	if failed {
+		u.t.Fatalf("%s failed: %s", name, text)
+	}
+	return text
+}
+
+// refuses uses a tool, and wants it to refuse with this.
+func (u *toolUser) refuses(name string, a args, want ...string) {
+	u.t.Helper()
+	text, failed := u.call(name, a)
+	for _, w := range want {
+		if !failed || !strings.Contains(text, w) {
+			u.t.Fatalf("%s: failed %v, and it does not say %q:\n%s", name, failed, w, text)
+		}
+	}
+}
+
+// target finds the reference of an element in a snapshot.
+func (u *toolUser) target(page, element string) string {
+	u.t.Helper()
+	m := regexp.MustCompile(regexp.QuoteMeta("- "+element) + `.*?\[ref=(d\d+e\d+)\]`).FindStringSubmatch(page)
+	if m == nil {
+		u.t.Fatalf("no %s in\n%s", element, page)
+	}
+	return m[1]
+}
+
+// An agent works by tools alone: it sees the page, changes it, is told what came of a
+// change that the website answers late, and cannot use a reference of a page that has
+// gone.
+func TestToolsTellWhatCameOfAnAction(t *testing.T) {
+	t.Parallel()
+	u := openDesk(t, "product", "").tools()
+	page := u.says("browser_navigate", args{"url": u.page}, "Page: ", `button "Save"`)
+	save := u.target(page, `button "Save"`)
+	// The shop takes 1.5 s to answer, and then the page says so.
+	u.says("browser_click", args{"element": "Save", "target": save}, "done; the website answered 200", "now: ")
+	if got := len(u.site.Saves(u.name)); got != 1 {
+		t.Fatalf("the shop counted %d", got)
+	}
+	u.says("session_action", args{}, "done; the website answered 200", "POST")
+	u.says("browser_evaluate", args{"function": "() => 6 * 7"}, "42")
+	u.says("browser_take_screenshot", args{}, "image/png")
+	u.says("browser_tabs", args{"action": "list"}, "0: ", "(active)")
+	u.says("session_status", args{}, "lease", "active")
+
+	other := u.says("browser_navigate", args{"url": u.site.URL(u.name, "button", "")}, "Page: ")
+	if strings.Contains(other, save+"]") {
+		t.Fatalf("%s stands for something else now:\n%s", save, other)
+	}
+	u.refuses("browser_click", args{"target": save}, "THE PAGE HAS CHANGED", "Nothing was done")
+	u.refuses("browser_click", args{"target": "e7"}, "not a reference")
+	u.refuses("browser_navigate", args{"url": "https://elsewhere.example/"}, "refused (policy)")
+	u.refuses("browser_tabs", args{"action": "select", "index": 7}, "there is no tab 7")
+
+	u.says("session_release", args{}, "released")
+	st, err := u.d.Control.Status(u.ctx, u.slot())
+	must(t, err)
+	if st.Authority.Holder.Kind != "none" {
+		t.Fatalf("after the release it is held by %+v", st.Authority.Holder)
+	}
+	// The next tool acquires again; the end of the server releases it.
+	u.says("browser_snapshot", args{}, "Page: ")
+	must(t, u.session.Close())
+	u.status("the release at the server's end", func(s *core.Status) bool { return s.Authority.Holder.Kind == "none" })
+}
+
+// A person takes over between an agent's click and the website's answer: the tool says
+// that at once, never that it may be tried again, and waits for the handback when asked.
+func TestToolsSayThatControlWasTaken(t *testing.T) {
+	t.Parallel()
+	u := openDesk(t, "product", "").tools()
+	page := u.says("browser_navigate", args{"url": u.page}, `button "Save"`)
+	save := u.target(page, `button "Save"`)
+	clicked := make(chan string, 1)
+	go func() {
+		r, err := u.session.CallTool(context.WithoutCancel(u.ctx), &sdk.CallToolParams{Name: "browser_click", Arguments: args{"target": save}})
+		if err != nil || len(r.Content) == 0 {
+			clicked <- "error"
+			return
+		}
+		clicked <- r.Content[0].(*sdk.TextContent).Text
+	}()
+	if !u.site.WaitSaves(u.ctx, u.name, 1) {
+		t.Fatal("the click did not reach the shop")
+	}
+	_, err := u.d.Control.Change(u.ctx, u.slot(), client.Takeover, wire.ChangeRequest{})
+	must(t, err)
+	said := <-clicked
+	t.Logf("the click: %s", said)
+	if !strings.Contains(said, "do NOT do it again") && !strings.Contains(said, "answered 200") {
+		t.Fatalf("the click says: %s", said)
+	}
+	u.refuses("browser_click", args{"target": save}, "CONTROL WAS TAKEN AWAY", "human", "session_ask_person")
+	u.says("session_ask_person", args{"reason": "go on", "wait_seconds": 0.5}, "the person has the browser", "again")
+	u.says("session_action", args{}, "")
+
+	done := make(chan string, 1)
+	go func() {
+		r, err := u.session.CallTool(u.ctx, &sdk.CallToolParams{Name: "session_ask_person", Arguments: args{"reason": "go on", "wait_seconds": 60}})
+		if err != nil || len(r.Content) == 0 {
+			done <- "error"
+			return
+		}
+		done <- r.Content[0].(*sdk.TextContent).Text
+	}()
+	u.status("the website's answer", func(s *core.Status) bool { return s.Authority.Fence == "drained" && s.Remote.State != "in_flight" })
+	_, err = u.d.Control.Change(u.ctx, u.slot(), client.Handback, wire.ChangeRequest{To: "tools"})
+	must(t, err)
+	select {
+	case said := <-done:
+		if !strings.Contains(said, "yours again") {
+			t.Fatalf("after the handback: %s", said)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("the handback was not noticed")
+	}
+	// References of before the takeover lead to the page as long as it is the same one.
+	u.says("browser_snapshot", args{}, `button "Save"`)
+	if got := len(u.site.Saves(u.name)); got != 1 {
+		t.Fatalf("the shop counted %d", got)
+	}
+}
