@@ -609,7 +609,9 @@ func (d *daemon) start(eff core.StartLaunch) {
 	s := w.slotOf(eff.Slot)
 	id := core.LaunchID(w.id("launch-"))
 	launch := func() {
-		if !w.calm && w.one(12) {
+		// One that a restored copy does not know may still have the profile. Chromium does not
+		// run twice on one.
+		if len(s.browsers) > 0 || !w.calm && w.one(12) {
 			d.insist(core.LaunchEnded{Slot: eff.Slot, Launch: id, Verified: true, Containment: "weak", How: "it did not start"})
 			return
 		}
