@@ -15,11 +15,12 @@ PLAIN   = $$($(GO) list ./... | grep -v -e '/e2e' -e '/sim$$')
 SEED ?= 0
 fuzz:      N ?= 200000
 sim:       N ?= 1000000
+explore:   SIZE ?= whole
 crash:     N ?= 500
 powerloss: N ?= 100000
 teardown:  N ?= 1000
 
-.PHONY: help build demo install packages test check bench fuzz sim crash powerloss teardown deps deps-demo clean
+.PHONY: help build demo install packages test check bench fuzz sim explore crash powerloss teardown deps deps-demo clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,6 +70,9 @@ fuzz: ## fuzz every decoder (N=inputs); the last line is {"executions","findings
 # With N=1 and a SEED one schedule is printed step by step.
 sim: ## simulate the authority (N=schedules, SEED=): every invariant after every step, and faults planted to be found
 	@$(GO) run ./sim -n $(N) -seed $(SEED)
+
+explore: ## go through every state of takeover, fence and grant (SIZE=whole, time, middle or small), and planted faults to be found
+	@$(GO) run ./sim -explore $(SIZE)
 
 crash: ## kill the daemon under load (N=rounds, SEED=), and hold its disk against what it acknowledged
 	@$(GO) run ./e2e/crash -rounds=$(N) -seed=$(SEED)

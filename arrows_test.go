@@ -85,7 +85,9 @@ var arrows = []arrow{
 		"the demonstration shows what a user can do, through the door that a user has"},
 	{"cli/mcp", []string{"daemon/client", "daemon/core", "daemon/wire"},
 		"an agent's tools are requests under its lease; with another door they could do what the lease may not"},
-	{"sim", []string{"daemon/core", "daemon/fence", "daemon/heard", "daemon/wire", "extension", "host/gate"},
+	{"sim/explore", []string{"daemon/core", "daemon/fence", "host/gate"},
+		"it goes through every state of what decides; anything with a clock or a file in it would have more of them"},
+	{"sim", []string{"daemon/core", "daemon/fence", "daemon/heard", "daemon/wire", "extension", "host/gate", "sim/explore"},
 		"it runs what decides, as it ships, in a world of its own; with a clock, a disk or a socket of the product's no seed would reproduce"},
 }
 

@@ -22,6 +22,7 @@ func main() {
 	which := flag.String("plants", "all", "which of the deliberate faults are planted afterwards: all, some, none, or those with this text")
 	each := flag.Int64("each", 40_000, "in how many schedules at most a fault is looked for")
 	tableFile := flag.String("table", "", "a file for the table of the faults that were planted, as Markdown")
+	size := flag.String("explore", "", "go through every state instead: small, middle, time or whole")
 	quiet := flag.Bool("quiet", false, "print violations alone")
 	flag.Parse()
 	if *seed == 0 {
@@ -31,6 +32,13 @@ func main() {
 	// dead is collected when it is worth it, and nobody looks at where it was made.
 	debug.SetGCPercent(3_000)
 	runtime.MemProfileRate = 0
+	if *size != "" {
+		if err := exploreAll(*size, *which, *quiet); err != nil {
+			fmt.Fprintln(os.Stderr, "sim:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := simulate(*n, *seed, *workers, *stop, *which, *each, *tableFile, *quiet); err != nil {
 		fmt.Fprintln(os.Stderr, "sim:", err)
 		os.Exit(1)
@@ -66,7 +74,7 @@ func simulate(n int64, seed uint64, workers, stop int, which string, each int64,
 	}
 	out := report{Schedules: all.schedules, Violations: len(bad), Seed: seed}
 	if chosen := choose(which); len(chosen) > 0 && len(bad) == 0 && !quiet {
-		found, err := plantAll(".", chosen, each, seed)
+		found, err := plantAll(".", chosen, func(p plant, binary string) (planted, error) { return p.hunt(binary, each, seed) })
 		if err != nil {
 			return err
 		}

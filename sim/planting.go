@@ -24,7 +24,7 @@ type planted struct {
 
 // plantAll compiles the simulation once for each fault, with the one file replaced for
 // the compiler alone, and plays schedules until the fault is found.
-func plantAll(root string, which []plant, n int64, seed uint64) ([]planted, error) {
+func plantAll(root string, which []plant, hunt func(p plant, binary string) (planted, error)) ([]planted, error) {
 	dir, err := os.MkdirTemp("", "sim-plant-")
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func plantAll(root string, which []plant, n int64, seed uint64) ([]planted, erro
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", p.why, err)
 		}
-		out, err := p.hunt(binary, n, seed)
+		out, err := hunt(p, binary)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", p.why, err)
 		}
