@@ -162,6 +162,7 @@ func many(program *program, n int64, seed uint64, workers, stop int, quiet bool)
 				if broken := play(seed+uint64(i), s, count, nil); broken != nil {
 					mu.Lock()
 					bad = append(bad, found{seed + uint64(i), count.steps - before, broken.Error()})
+					fmt.Fprintln(os.Stderr, line(bad[len(bad)-1])) // a long run tells it at once
 					ended.Store(len(bad) >= stop)
 					mu.Unlock()
 				}
