@@ -464,7 +464,7 @@ func (d *daemon) takeover(in core.Takeover, reply func(core.Result)) {
 		reply(core.Result{Refusal: err})
 		return
 	}
-	d.w.truth.took(in)
+	d.w.truth.took(out.Takeover)
 	d.w.logf("takeover of %s issues epoch %d, again %v", in.Slot, out.Epoch, out.Again)
 	f := core.SendFence{Slot: in.Slot, Epoch: out.Epoch, Person: true, FromPerson: out.FromHuman, Hold: in.Hold, WatchMs: watchMs}
 	if out.Again {

@@ -21,8 +21,9 @@ type truth struct {
 	lost     map[core.SlotName]bool                // its browser said that it has seen more than the database
 	handed   map[core.SlotName]core.Epoch          // at which a person last gave it back, with the browser or without
 	maxUntil map[core.LeaseID]core.Deadline
-	holds    map[core.HoldID]bool // presses that a daemon has heard of
-	statuses map[int]bool         // with which the website has answered anything
+	holds    map[core.HoldID]bool         // presses that a daemon has heard of
+	numbers  map[core.SlotName]core.Epoch // the highest that was given to a person, recorded or not
+	statuses map[int]bool                 // with which the website has answered anything
 }
 
 // deed is what has happened of one action.
@@ -46,7 +47,7 @@ func newTruth() truth {
 	return truth{
 		actions: map[core.ActionID]*deed{}, ran: map[string]core.ActionID{}, grants: map[string]core.LeaseID{}, issued: map[string]string{},
 		recorded: map[core.SlotName]map[core.Epoch]bool{}, lost: map[core.SlotName]bool{}, handed: map[core.SlotName]core.Epoch{},
-		maxUntil: map[core.LeaseID]core.Deadline{}, statuses: map[int]bool{}, holds: map[core.HoldID]bool{},
+		maxUntil: map[core.LeaseID]core.Deadline{}, statuses: map[int]bool{}, holds: map[core.HoldID]bool{}, numbers: map[core.SlotName]core.Epoch{},
 	}
 }
 
@@ -90,7 +91,10 @@ func (b *browser) held() bool {
 }
 
 // took: a takeover has been asked of the register.
-func (t *truth) took(in core.Takeover) { t.holds[in.Hold] = true }
+func (t *truth) took(in core.Takeover) {
+	t.holds[in.Hold] = true
+	t.numbers[in.Slot] = max(t.numbers[in.Slot], in.Epoch)
+}
 
 // cleared: a worker has let go of a hold. Only the answer to that very press may do so.
 func (t *truth) cleared(b *browser, hold string) {
@@ -105,8 +109,14 @@ func (t *truth) cleared(b *browser, hold string) {
 	}
 }
 
-// restarted looks at what a daemon that has just begun says of its leases.
+// restarted looks at what a daemon that has just begun says of its leases, and at its
+// numbers.
 func (t *truth) restarted(w *world, s *core.State) {
+	for name, slot := range s.Slots {
+		if !t.restored && slot.Epoch <= t.numbers[name] {
+			w.violated("I1", "%s is at epoch %d; a person was given %d", name, slot.Epoch, t.numbers[name])
+		}
+	}
 	for _, id := range sorted(s.Leases) {
 		l := s.Leases[id]
 		if l.State == core.LeaseEnded {
