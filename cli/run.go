@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -183,7 +184,7 @@ func (d *delegated) run() error {
 	d.cmd = exec.Command(d.path, d.args[1:]...)
 	d.cmd.Args[0] = d.args[0]
 	d.cmd.Stdin, d.cmd.Stdout, d.cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	d.cmd.Env = append(os.Environ(),
+	d.cmd.Env = append(withoutDelegation(os.Environ()),
 		wire.AgentVariable+"="+string(d.lease.Agent),
 		envLease+"="+string(d.lease.Lease),
 		envCapability+"="+d.lease.Capability,
@@ -226,6 +227,12 @@ func (d *delegated) run() error {
 			}
 		}
 	}
+}
+
+// withoutDelegation keeps a person's delegation from the command: with it the command
+// could acquire again after its lease has ended.
+func withoutDelegation(env []string) []string {
+	return slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, envDelegation+"=") })
 }
 
 // renew asks for more time. What a person did meanwhile is told once, in words.

@@ -64,8 +64,9 @@ func TestRunDelegatesAndThePersonsDoorStaysShut(t *testing.T) {
 	fmt.Fprintf(&script, "env -u SESSIONDOCK_AGENT -u SESSIONDOCK_LEASE sessiondock takeover %s 2>&1 | grep -q 'denied' || echo 'ALLOWED: without the variable'\n", k.name)
 	// In a session of its own, its parent gone, it is too.
 	fmt.Fprintf(&script, "(env -u SESSIONDOCK_AGENT setsid sh -c 'sleep 0.5; sessiondock takeover %s' > $HOME/orphan.txt 2>&1 &)\nsleep 1.5; grep -q denied $HOME/orphan.txt || echo \"ALLOWED: orphan: $(cat $HOME/orphan.txt)\"\n", k.name)
-	script.WriteString("exit 7\n")
+	script.WriteString("test -z \"$SESSIONDOCK_DELEGATION\" || echo 'ALLOWED: to acquire again'\nexit 7\n")
 	cmd, out := k.runs(script.String())
+	cmd.Env = append(os.Environ(), "SESSIONDOCK_DELEGATION=a person's")
 	err := cmd.Run()
 	if code := exitCode(err); code != 7 || strings.Contains(out.String(), "ALLOWED") {
 		t.Fatalf("exit code %d (want the command's 7):\n%s", code, out)

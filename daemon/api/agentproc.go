@@ -63,10 +63,13 @@ func (a *agents) has(p peer.Proc) bool {
 }
 
 // isAgent says whether a process is an agent's, and by which sign.
-func (a *agents) isAgent(pid int) (string, error) {
-	chain, err := peer.Ancestry(pid)
+func (a *agents) isAgent(who peer.Proc) (string, error) {
+	chain, err := peer.Ancestry(who.PID)
 	if err != nil {
 		return "", err
+	}
+	if !chain[0].Same(who) {
+		return "", fmt.Errorf("pid %d is another process by now: %w", who.PID, peer.ErrGone)
 	}
 	for _, p := range chain {
 		if a.has(p) {
@@ -112,7 +115,7 @@ func (c *caller) agentSign(a *agents) (string, error) {
 	if time.Since(c.checked) < recheck {
 		return "", nil
 	}
-	sign, err := a.isAgent(c.PID)
+	sign, err := a.isAgent(c.Proc)
 	if err == nil && sign == "" {
 		c.checked = time.Now()
 	}

@@ -70,11 +70,13 @@ func (d *door) acquire(r *http.Request) (any, *core.Error) {
 		return nil, d.seenInstead(res.Refusal, q.Binding)
 	}
 	l := res.Lease
-	if err := d.await(r.Context(), l, time.Duration(q.WaitMs)*time.Millisecond); err != nil {
+	if err := d.await(r.Context(), l, hash, time.Duration(q.WaitMs)*time.Millisecond); err != nil {
+		why := "its request was answered by a refusal"
 		if r.Context().Err() != nil {
-			// Nobody is there to read the answer. The daemon's own life bounds this.
-			d.Engine.Enqueue(core.CancelWait{Lease: l.ID, Cap: hash, Why: "its client went away"})
+			why = "its client went away"
 		}
+		// Nobody learns its capability. The daemon's own life bounds this.
+		d.Engine.Enqueue(core.CancelWait{Lease: l.ID, Cap: hash, Why: why})
 		return nil, d.seenInstead(err, q.Binding)
 	}
 	d.makeUploadDir(l.ID)
@@ -123,8 +125,9 @@ func (d *door) seenInstead(err *core.Error, binding core.BindingName) *core.Erro
 	return err
 }
 
-// await waits for a lease's grant and then for its browser.
-func (d *door) await(ctx context.Context, l *core.Lease, wait time.Duration) *core.Error {
+// await waits for a lease's grant and then for its browser. The hash is of the capability
+// that this request would be answered with: the same request again takes its place.
+func (d *door) await(ctx context.Context, l *core.Lease, hash string, wait time.Duration) *core.Error {
 	var why *core.Error // what it waited for last
 	granted := d.Engine.Wait(ctx, l.Slot, wait+time.Second, func(s *core.State, now core.Now) bool {
 		if s.Leases[l.ID].State != core.LeaseWaiting {
@@ -134,16 +137,18 @@ func (d *door) await(ctx context.Context, l *core.Lease, wait time.Duration) *co
 		return false
 	})
 	if !granted {
-		d.Engine.Enqueue(core.CancelWait{Lease: l.ID, Why: "its wait ended"})
+		d.Engine.Enqueue(core.CancelWait{Lease: l.ID, Cap: hash, Why: "its wait ended"})
 	}
 	ready := d.Engine.Wait(ctx, l.Slot, launchWait, func(s *core.State, _ core.Now) bool {
 		v := s.Leases[l.ID]
 		holds := v.State == core.LeaseGranted || v.State == core.LeaseActive
-		return v.State != core.LeaseWaiting && (!holds || startsLater(s, v) || s.Links[l.Slot].Granted == v.Epoch)
+		return v.CapHash != hash || v.State != core.LeaseWaiting && (!holds || startsLater(s, v) || s.Links[l.Slot].Granted == v.Epoch)
 	})
 	var v *core.Lease
 	d.Engine.View(func(s *core.State, _ core.Now) { v = s.Leases[l.ID] })
 	switch {
+	case v.CapHash != hash:
+		return core.Refuse(core.CodeDeadline, "the same request has come again and waits in this one's place", "its answer tells")
 	case v.Refusal != nil:
 		return v.Refusal
 	case v.State == core.LeaseEnded && why != nil:
@@ -223,7 +228,7 @@ func (d *door) resume(r *http.Request) (any, *core.Error) {
 		changed := d.Engine.Changed(slot)
 		res := d.Engine.Submit(r.Context(), in)
 		if res.Refusal == nil {
-			if err := d.await(r.Context(), res.Lease, 0); err != nil {
+			if err := d.await(r.Context(), res.Lease, res.Lease.CapHash, 0); err != nil {
 				return nil, err
 			}
 			return d.reply(res.Lease, ""), nil

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"sessiondock.dev/sessiondock/daemon/core"
 	"sessiondock.dev/sessiondock/daemon/engine/enginetest"
@@ -289,4 +290,41 @@ func TestRoutesAreThoseOfTheTable(t *testing.T) {
 			t.Errorf("%s %s on api.sock: served %v, want %v", r.Method, r.Path, got, want)
 		}
 	}
+}
+
+// The same request again takes the place of its first copy: when that one's wait ends, the
+// second goes on waiting.
+func TestARepeatedRequestOutlivesItsFirstCopy(t *testing.T) {
+	d := newDoors(t)
+	first, second := d.token("admin", "agent-a"), d.token("admin", "agent-b")
+	var held wire.LeaseReply
+	if err := json.Unmarshal([]byte(d.ok(d.agents, "POST", "/v1/leases", first, `{"request_id":"hold","binding":"admin"}`)), &held); err != nil {
+		t.Fatal(err)
+	}
+	d.ok(d.agents, "GET", "/v1/leases/"+string(held.Lease), held.Capability, "")
+	type answer struct {
+		code int
+		text string
+	}
+	copies := make(chan answer, 2)
+	wait := func(ms int) {
+		code, text := d.ask(d.agents, "POST", "/v1/leases", second, fmt.Sprintf(`{"request_id":"r","binding":"admin","wait_ms":%d}`, ms))
+		copies <- answer{code, text}
+	}
+	go wait(300)
+	time.Sleep(100 * time.Millisecond)
+	go wait(20_000)
+	if a := <-copies; a.code == 200 {
+		t.Fatalf("the first copy: %+v", a)
+	}
+	waits := false
+	d.s.Engine.View(func(s *core.State, _ core.Now) {
+		for _, l := range s.Leases {
+			waits = waits || l.RequestID == "r" && l.State == core.LeaseWaiting
+		}
+	})
+	if !waits {
+		t.Fatal("the second copy ended with the first")
+	}
+	d.ok(d.agents, "POST", "/v1/leases/"+string(held.Lease)+"/release", held.Capability, `{}`)
 }

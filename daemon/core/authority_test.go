@@ -374,6 +374,25 @@ func TestRetentionIsApprovedBeforeTheEndOrNot(t *testing.T) { // I13
 		one := core.Epoch(1)
 		w.refused(core.CodeConflict, core.DecideRetention{Lease: "l", ID: "ret", Approved: true, IfEpoch: &one, By: "human:cli"})
 	})
+	t.Run("asked again at another epoch", func(t *testing.T) {
+		w, l := begin(t)
+		w.must(core.Takeover{Slot: "a", Surface: "cli", By: "human:cli"})
+		w.must(core.Handback{Slot: "a", To: l.Agent, By: "human:cli"})
+		w.must(core.Resume{Lease: "l", Cap: "cap-l"})
+		w.claim("l")
+		if st := core.StatusOf(w.s, w.now, "a").Retentions; len(st) != 0 {
+			t.Fatalf("a request of before the takeover is shown as if it could be approved: %s", dump(st))
+		}
+		w.must(core.Retain{Lease: "l", Cap: "cap-l", ID: "again", ForMs: 60_000, Reason: "the import is not done"})
+		if res := w.must(core.DecideRetention{Lease: "l", ID: "again", Approved: true, By: "human:cli"}); res.Lease.Retention.State != "approved" {
+			t.Fatalf("%s", dump(res.Lease.Retention))
+		}
+	})
+	t.Run("refused at another epoch", func(t *testing.T) {
+		w, _ := begin(t)
+		w.must(core.Takeover{Slot: "a", Surface: "cli", By: "human:cli"})
+		w.must(core.DecideRetention{Lease: "l", ID: "ret", By: "human:cli"})
+	})
 	t.Run("refused", func(t *testing.T) {
 		w, _ := begin(t)
 		w.must(core.DecideRetention{Lease: "l", ID: "ret", By: "human:cli"})

@@ -238,7 +238,10 @@ func (t *tx) restarted() *Error {
 			switch {
 			case l.Expires.Passed(t.now):
 				t.expire(s, l)
-			case l.State == LeaseActive || l.State == LeaseGranted:
+			case l.State == LeaseGranted:
+				t.endLease(l, "the daemon restarted before the grant was claimed")
+				s.Lease = ""
+			case l.State == LeaseActive:
 				l.State, l.Why = LeaseSuspended, "the daemon restarted"
 			}
 		}

@@ -91,7 +91,7 @@ func (t *tx) acquire(in Acquire) *Error {
 func (t *tx) aheadOf(l *Lease) int {
 	n := 0
 	for w := range t.queue(l.Slot) {
-		if err := t.unchecked(t.seeSlot(l.Slot), w.Binding); before(w, l) && (err == nil || err.Code != CodeUnavailable) {
+		if err := t.unchecked(t.seeSlot(l.Slot), w.Binding); before(w, l) && t.unconfirmed(w.Binding) == nil && (err == nil || err.Code != CodeUnavailable) {
 			n++
 		}
 	}
@@ -307,6 +307,11 @@ func (t *tx) suspend(s *Slot, why string) {
 		return
 	}
 	l = t.lease(l.ID)
+	if l.State == LeaseGranted {
+		// Nobody may ever have been told its capability: it must not keep the slot.
+		t.withdraw(s, l, why+" before the grant was claimed")
+		return
+	}
 	l.State, l.Why, l.ClaimBy = LeaseSuspended, why, Deadline{}
 	t.change(s, Holder{Kind: "none"}, l.ID, 0, "")
 	t.log("suspended", s, l.ID, "", why)

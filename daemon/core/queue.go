@@ -64,8 +64,11 @@ func (t *tx) serve(name SlotName) {
 	}
 	var passed []LeaseID
 	for l := range t.queue(name) {
-		if len(t.blocks(s, l.Agent)) > 0 || t.unconfirmed(l.Binding) != nil {
+		if len(t.blocks(s, l.Agent)) > 0 {
 			return
+		}
+		if t.unconfirmed(l.Binding) != nil {
+			continue // only a person can tell
 		}
 		if len(t.keyBlocks(l)) > 0 {
 			if l.Passed >= MaxPassed {

@@ -32,7 +32,7 @@ func (t *tx) retain(in Retain) *Error {
 		return Refuse(CodeInvalid, "for_ms is out of range", "1000 to seven days")
 	case in.Reason == "" || len(in.Reason) > 1024:
 		return Refuse(CodeInvalid, "reason is missing or longer than 1024 bytes", "say why more time is needed: a person decides on it")
-	case l.Retention != nil && l.Retention.State == "requested":
+	case l.Retention != nil && l.Retention.State == "requested" && l.Retention.Epoch == l.Epoch:
 		if l.Retention.ForMs == in.ForMs && l.Retention.Reason == in.Reason {
 			t.res.Repeat = true
 			return nil
@@ -62,7 +62,7 @@ func (t *tx) decideRetention(in DecideRetention) *Error {
 		return Refuse(CodeConflict, "the request was "+r.State+" before", "sessiondock retain list")
 	case l.Expires.Passed(t.now) || l.MaxUntil.Passed(t.now):
 		return Refuse(CodeExpired, "the lease's time was over before the approval", "the agent acquires a new lease")
-	case r.Epoch != t.seeSlot(l.Slot).Epoch:
+	case in.Approved && r.Epoch != t.seeSlot(l.Slot).Epoch:
 		return Refuse(CodeConflict, fmt.Sprintf("it was asked at epoch %d, and slot %s is at %d", r.Epoch, l.Slot, t.seeSlot(l.Slot).Epoch),
 			"the agent can ask again").With("epoch", t.seeSlot(l.Slot).Epoch)
 	}

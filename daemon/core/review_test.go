@@ -346,3 +346,42 @@ func TestACopyThatHasGrownIsStillACopy(t *testing.T) {
 		t.Fatalf("the slot is served: %+v", s.Reasons)
 	}
 }
+
+// Nobody may have been told the capability of a grant that was not claimed.
+func TestAnUnclaimedGrantDoesNotKeepItsSlot(t *testing.T) {
+	for name, lose := range map[string]func(w *world){
+		"its browser ended": func(w *world) {
+			w.must(core.LaunchEnded{Slot: "shop", Launch: w.slot().Launch.ID, Verified: true, How: "exit 1"})
+		},
+		"its link was lost":    func(w *world) { w.must(core.LinkLost{Slot: "shop", Nonce: nonce, Why: "EOF"}) },
+		"the daemon restarted": func(w *world) { w.must(core.Restarted{}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := prepared(t)
+			w.must(core.Acquire{Lease: "l", Token: "token-a", CapHash: "c", RequestID: "r", Binding: "admin", ForMs: 600_000, WaitMs: 1000})
+			granted := w.slot().Epoch
+			lose(w)
+			w.wantState("l", core.LeaseEnded)
+			if s := w.slot(); s.Lease != "" || s.Holder.Kind != "none" || s.Epoch <= granted {
+				t.Fatalf("the slot is kept for %q at epoch %d", s.Lease, s.Epoch)
+			}
+		})
+	}
+}
+
+// A request that a person has not confirmed waits, and lets the others pass.
+func TestAnUnconfirmedRequestKeepsNobodyWaiting(t *testing.T) {
+	w := prepared(t)
+	w.must(core.Delegate{ID: "ds", Hash: "token-s", Binding: "signed", Agent: "agent-s", By: "human:test"})
+	w.must(core.Confirm{Binding: "signed", By: "human:cli"})
+	holder := w.acquire("token-a")
+	w.must(core.Acquire{Lease: "first", Token: "token-s", CapHash: "c1", RequestID: "r1", Binding: "signed", ForMs: 60_000, WaitMs: 60_000})
+	w.must(core.Acquire{Lease: "second", Token: "token-b", CapHash: "c2", RequestID: "r2", Binding: "admin", ForMs: 60_000, WaitMs: 60_000})
+	anew := *w.s.Bindings["signed"]
+	anew.Confirmed = nil // as if it had been bound anew
+	w.s.Bindings["signed"] = &anew
+	w.must(core.Release{Lease: holder.ID, Cap: holder.CapHash})
+	w.drain(nonce)
+	w.wantState("first", core.LeaseWaiting)
+	w.wantState("second", core.LeaseGranted)
+}

@@ -75,7 +75,7 @@ func StatusOf(s *State, now Now, name SlotName) *Status {
 		if l.Ask != nil && l.Ask.State == "open" {
 			st.Asks = append(st.Asks, AskNow{Lease: l.ID, Agent: l.Agent, Ask: *l.Ask})
 		}
-		if l.Retention != nil && l.Retention.State == "requested" {
+		if l.Retention != nil && l.Retention.State == "requested" && l.Retention.Epoch == slot.Epoch {
 			st.Retentions = append(st.Retentions, RetentionNow{Lease: l.ID, Agent: l.Agent, Retention: *l.Retention})
 		}
 	}

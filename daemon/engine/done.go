@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -82,7 +83,7 @@ func (e *Engine) leave(id core.ActionID, done chan *core.Action) {
 // before it is on the disk: it is the extension's word, and it will give it again.
 type acks struct {
 	mu sync.Mutex
-	by map[ackKey]chan *core.Status
+	by map[ackKey][]chan *core.Status
 }
 
 type ackKey struct {
@@ -91,17 +92,18 @@ type ackKey struct {
 }
 
 // join returns a channel on which nil comes once the extension has acknowledged the
-// fence of an epoch, and the slot's status once that is decided too. An epoch is
-// issued to one takeover, so one waits.
+// fence of an epoch, and the slot's status once that is decided too. Several wait where
+// a person has taken over twice before the first was recorded.
 func (a *acks) join(slot core.SlotName, epoch core.Epoch) (<-chan *core.Status, func()) {
 	key, c := ackKey{slot, epoch}, make(chan *core.Status, 2)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.by[key] = c
+	a.by[key] = append(a.by[key], c)
 	return c, func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		if a.by[key] == c {
+		a.by[key] = slices.DeleteFunc(a.by[key], func(other chan *core.Status) bool { return other == c })
+		if len(a.by[key]) == 0 {
 			delete(a.by, key)
 		}
 	}
@@ -128,8 +130,10 @@ func (e *Engine) acknowledged(in core.Fenced) {
 func (a *acks) tell(key ackKey, st *core.Status) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	select {
-	case a.by[key] <- st:
-	default: // nobody waits, or an extension answers more than once
+	for _, c := range a.by[key] {
+		select {
+		case c <- st:
+		default: // an extension answers more than once
+		}
 	}
 }

@@ -64,9 +64,9 @@ func (e *Engine) carry(eff core.Effect) {
 			e.send(eff.Slot, eff, Context{})
 		}
 	case core.StartLaunch:
-		e.group.Go(func() { e.start(eff) })
+		e.background(func() { e.start(eff) })
 	case core.StopLaunch:
-		e.group.Go(func() { e.stop(eff) })
+		e.background(func() { e.stop(eff) })
 	}
 }
 
@@ -156,17 +156,21 @@ func (e *Engine) Takeover(ctx context.Context, in core.Takeover) (core.Result, *
 	// The record goes into the inbox before the fence goes out, so that it is decided
 	// before the extension's answer. With a full inbox the fence does not wait for it.
 	r := request{out.Takeover, make(chan core.Result, 1)}
-	queued := false
 	select {
 	case e.inbox <- r:
-		queued = true
+		e.send(in.Slot, fence, Context{})
+		e.wakeLoop() // this goroutine may not hang with the disk
 	default:
+		e.send(in.Slot, fence, Context{})
+		// What the register has issued is recorded whoever still waits for it.
+		e.background(func() {
+			select {
+			case e.inbox <- r:
+				e.wakeLoop()
+			case <-e.ctx.Done():
+			}
+		})
 	}
-	e.send(in.Slot, fence, Context{})
-	if !queued {
-		return e.Submit(ctx, out.Takeover), nil
-	}
-	e.wakeLoop() // this goroutine may not hang with the disk
 	var late <-chan time.Time
 	for {
 		select {
@@ -312,7 +316,7 @@ func (e *Engine) start(eff core.StartLaunch) {
 
 // adopt finds a launch again that a former daemon started.
 func (e *Engine) adopt(slot core.SlotName, l core.Launch) {
-	e.group.Go(func() {
+	e.background(func() {
 		found, err := e.sup.Adopt(e.ctx, slot, l)
 		if err != nil {
 			ended := supervise.Ended{How: err.Error()}

@@ -77,6 +77,7 @@ type Engine struct {
 	payloads  payloads
 	waiting   waiting
 	acks      acks
+	starting  sync.Mutex // of what runs in the background
 	pulse     pulse
 
 	group  sync.WaitGroup
@@ -99,7 +100,7 @@ func New(store Store, sup supervise.Supervisor, clock Clock, log *slog.Logger, o
 		reg: fence.New(), writer: newWriter(),
 		watch: map[core.SlotName]chan struct{}{}, links: map[core.SlotName]Link{},
 		payloads: newPayloads(), waiting: waiting{by: map[core.ActionID][]chan *core.Action{}},
-		acks: acks{by: map[ackKey]chan *core.Status{}}, ctx: ctx, cancel: cancel,
+		acks: acks{by: map[ackKey][]chan *core.Status{}}, ctx: ctx, cancel: cancel,
 	}
 	e.store = watchedStore{store, &e.pulse}
 	if err := e.load(); err != nil {
@@ -146,9 +147,20 @@ func (e *Engine) load() error {
 	return nil
 }
 
+// background runs f beside the writer, unless the engine is ending.
+func (e *Engine) background(f func()) {
+	e.starting.Lock()
+	defer e.starting.Unlock()
+	if e.ctx.Err() == nil {
+		e.group.Go(f)
+	}
+}
+
 // Close ends the engine. Browsers go on.
 func (e *Engine) Close() {
 	e.cancel()
+	e.starting.Lock() // whoever begins something has begun it: nothing is added to what is waited for
+	e.starting.Unlock()
 	e.group.Wait()
 	e.turn.Lock() // for good: whoever has it now was the last one
 	close(e.stopped)

