@@ -11,13 +11,16 @@ import (
 )
 
 // read runs f in one transaction of a reader: all that it sees is of one moment, and
-// the writer is not kept waiting.
+// neither waits for the writer nor keeps it waiting.
 func (s *Store) read(f func(*sql.Tx) error) error {
-	s.mu.RLock()
-	reader, err := s.reader, s.ready()
-	s.mu.RUnlock()
-	if err != nil {
+	if err := s.ready(); err != nil {
 		return err
+	}
+	s.readerMu.RLock()
+	reader := s.reader
+	s.readerMu.RUnlock()
+	if reader == nil {
+		return ErrMustReopen // it is being opened again
 	}
 	tx, err := reader.BeginTx(context.Background(), &sql.TxOptions{ReadOnly: true})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"sessiondock.dev/sessiondock/daemon/core"
 )
@@ -24,13 +25,15 @@ type Store struct {
 	path string
 	lock *os.File
 
-	mu         sync.RWMutex // held for writing by all that needs the writer
-	writer     *sql.DB      // of one connection
-	w          *writer      // that connection's statements
-	reader     *sql.DB
-	open       bool // a transaction is under way
-	mustReopen bool // after a failed COMMIT, or without a connection
-	closed     bool
+	mu         sync.Mutex  // of the writer; whoever commits has it for as long as the disk takes
+	writer     *sql.DB     // of one connection
+	w          *writer     // that connection's statements
+	open       bool        // a transaction is under way
+	mustReopen atomic.Bool // after a failed COMMIT, or without a connection
+	closed     atomic.Bool
+
+	readerMu sync.RWMutex // never held while the disk is waited for
+	reader   *sql.DB      // nil without a connection
 }
 
 var syscallsOnce sync.Once
@@ -68,7 +71,8 @@ func (s *Store) connect() error {
 	if err != nil {
 		return refusal(s.path, err)
 	}
-	s.writer, s.reader = db, reader
+	s.writer = db
+	s.setReader(reader)
 	// Its statements are prepared now: a database that lacks what they need is refused
 	// before it is served.
 	if err := s.onWriter(func(*writer) error { return nil }); err != nil {
@@ -78,6 +82,18 @@ func (s *Store) connect() error {
 	return nil
 }
 
+// setReader puts another reader in the place of the present one, and closes that.
+func (s *Store) setReader(r *sql.DB) error {
+	s.readerMu.Lock()
+	old := s.reader
+	s.reader = r
+	s.readerMu.Unlock()
+	if old == nil {
+		return nil
+	}
+	return old.Close()
+}
+
 func (s *Store) disconnect() error {
 	if s.writer == nil {
 		return nil
@@ -85,10 +101,10 @@ func (s *Store) disconnect() error {
 	if s.w != nil {
 		s.w.finalize()
 	}
-	errReader := s.reader.Close()
+	errReader := s.setReader(nil)
 	// The writer is last, so that its close can merge the log into the database.
 	err := s.writer.Close()
-	s.writer, s.w, s.reader, s.open = nil, nil, nil, false
+	s.writer, s.w, s.open = nil, nil, false
 	if err == nil {
 		err = errReader
 	}
@@ -98,9 +114,9 @@ func (s *Store) disconnect() error {
 // ready refuses work that the store cannot answer for.
 func (s *Store) ready() error {
 	switch {
-	case s.closed:
+	case s.closed.Load():
 		return core.Refuse(core.CodeUnavailable, "the store is closed", "the daemon is stopping")
-	case s.mustReopen:
+	case s.mustReopen.Load():
 		return ErrMustReopen
 	}
 	return nil
@@ -112,16 +128,16 @@ func (s *Store) ready() error {
 func (s *Store) Reopen() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.closed.Load() {
 		return s.ready()
 	}
-	s.mustReopen = true
+	s.mustReopen.Store(true)
 	// What closing says does not matter: what counts is what the file holds.
 	_ = s.disconnect()
 	if err := s.connect(); err != nil {
 		return err
 	}
-	s.mustReopen = false
+	s.mustReopen.Store(false)
 	return nil
 }
 
@@ -129,10 +145,10 @@ func (s *Store) Reopen() error {
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.closed.Load() {
 		return nil
 	}
-	s.closed = true
+	s.closed.Store(true)
 	err := s.disconnect()
 	if e := s.lock.Close(); err == nil {
 		err = e
@@ -158,7 +174,7 @@ func (s *Store) Commit(d *core.Delta) error {
 		}
 		s.open = false
 		if _, err := w.run(w.commit); err != nil {
-			s.mustReopen = true
+			s.mustReopen.Store(true)
 			return &uncertain{refusal(s.path, err)}
 		}
 		return nil
@@ -253,7 +269,7 @@ func (s *Store) inTransaction(f func(*sql.Tx) error) error {
 		return refusal(s.path, err)
 	}
 	if err := tx.Commit(); err != nil {
-		s.mustReopen = true
+		s.mustReopen.Store(true)
 		return &uncertain{refusal(s.path, err)}
 	}
 	return nil
@@ -262,5 +278,5 @@ func (s *Store) inTransaction(f func(*sql.Tx) error) error {
 // replace opens new connections; if that fails, the store waits for Reopen.
 func (s *Store) replace() {
 	_ = s.disconnect()
-	s.mustReopen = s.connect() != nil
+	s.mustReopen.Store(s.connect() != nil)
 }

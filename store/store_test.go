@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -508,5 +509,26 @@ func TestClosedStoreRefuses(t *testing.T) {
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestReadersDoNotWaitForTheWriter: whoever asks for the journal while a COMMIT waits for
+// the disk is answered.
+func TestReadersDoNotWaitForTheWriter(t *testing.T) {
+	s := world(t)
+	s.mu.Lock() // as for a COMMIT
+	defer s.mu.Unlock()
+	read := make(chan error, 1)
+	go func() {
+		_, err := s.Events(core.EventQuery{Limit: 10})
+		read <- err
+	}()
+	select {
+	case err := <-read:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("a reader waits for the writer")
 	}
 }
