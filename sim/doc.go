@@ -21,7 +21,8 @@
 //
 //	go run ./sim -n 20000            schedules with seeds 1 to 20000
 //	go run ./sim -n 1 -seed 4711     one, with its transcript
-//	go run ./sim -plant 20000        each deliberate fault of faults.go, until it is found
+//	go run ./sim -n 2 -plants all    each deliberate fault of faults.go, until it is found
+//	go run ./sim -explore whole      every state of a small world instead (package explore)
 //
 // What has really happened (truth.go) is kept by the simulated world itself, and the
 // ledger's claims are compared with it: that an action was not dispatched, that it

@@ -554,6 +554,26 @@ func TestWhatALinkTellsWhileTheDatabaseIsClosedIsDecidedLater(t *testing.T) {
 	r.until(func(s *core.State) bool { return s.Links["shop"].Nonce == "" })
 }
 
+// TestAHelloThatIsNotRecordedHasSaidNothing: its commit fails, and the database is read
+// again. No fence goes to a browser that may have seen more than this database knows.
+func TestAHelloThatIsNotRecordedHasSaidNothing(t *testing.T) {
+	r := newRig(t)
+	l := &link{nonce: "link-2"}
+	r.e.Attach("shop", l)
+	r.until(func(s *core.State) bool { return s.Links["shop"].Nonce == l.nonce })
+	r.st.mu.Lock()
+	r.st.fail = true
+	r.st.mu.Unlock()
+	r.e.Enqueue(core.Hello{Slot: "shop", Nonce: l.nonce, Instance: "worker-1", Mark: r.slot().Epoch, MarkSeq: r.slot().Told + 1})
+	r.until(func(s *core.State) bool { return len(s.Slots["shop"].Reasons) > 0 })
+	if got := r.slot().Reasons[0].Code; got != "epoch_regression" {
+		t.Errorf("the slot is quarantined for %s", got)
+	}
+	if n := len(l.fences()); n > 0 {
+		t.Errorf("%d fences were sent to it", n)
+	}
+}
+
 // TestAClientThatLeavesDoesNotWedgeItsLease: the action was admitted, so it is sent.
 func TestAClientThatLeavesDoesNotWedgeItsLease(t *testing.T) {
 	r := newRig(t)
