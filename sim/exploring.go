@@ -50,7 +50,7 @@ func exploreAll(size, which string, quiet bool) error {
 			chosen = append(chosen, p)
 		}
 	}
-	found, err := plantAll(".", chosen, plant.exploreWith)
+	found, err := plantAll(".", chosen, plant.exploreWith, func([]planted) error { return nil })
 	if err != nil {
 		return err
 	}

@@ -74,18 +74,19 @@ func simulate(n int64, seed uint64, workers, stop int, which string, each int64,
 	}
 	out := report{Schedules: all.schedules, Violations: len(bad), Seed: seed}
 	if chosen := choose(which); len(chosen) > 0 && len(bad) == 0 && !quiet {
-		found, err := plantAll(".", chosen, func(p plant, binary string) (planted, error) { return p.hunt(binary, each, seed) })
+		hunt := func(p plant, binary string) (planted, error) { return p.hunt(binary, each, seed) }
+		found, err := plantAll(".", chosen, hunt, func(so []planted) error {
+			if tableFile == "" {
+				return nil
+			}
+			var text strings.Builder
+			table(&text, so)
+			return os.WriteFile(tableFile, []byte(text.String()), 0o644)
+		})
 		if err != nil {
 			return err
 		}
 		out.Planted, out.Caught = len(found), table(os.Stdout, found)
-		if tableFile != "" {
-			var text strings.Builder
-			table(&text, found)
-			if err := os.WriteFile(tableFile, []byte(text.String()), 0o644); err != nil {
-				return err
-			}
-		}
 	}
 	fmt.Println(line(out))
 	switch {

@@ -24,7 +24,7 @@ type planted struct {
 
 // plantAll compiles the simulation once for each fault, with the one file replaced for
 // the compiler alone, and plays schedules until the fault is found.
-func plantAll(root string, which []plant, hunt func(p plant, binary string) (planted, error)) ([]planted, error) {
+func plantAll(root string, which []plant, hunt func(p plant, binary string) (planted, error), noted func([]planted) error) ([]planted, error) {
 	dir, err := os.MkdirTemp("", "sim-plant-")
 	if err != nil {
 		return nil, err
@@ -42,6 +42,9 @@ func plantAll(root string, which []plant, hunt func(p plant, binary string) (pla
 			return nil, fmt.Errorf("%s: %w", p.why, err)
 		}
 		all = append(all, out)
+		if err := noted(all); err != nil {
+			return nil, err
+		}
 		fmt.Fprintf(os.Stderr, "planted %d of %d, %.0f s: %s: %s\n", i+1, len(which), time.Since(begun).Seconds(), p.why, out.violation)
 	}
 	return all, nil
