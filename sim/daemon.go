@@ -459,12 +459,13 @@ func (d *daemon) takeover(in core.Takeover, reply func(core.Result)) {
 		}
 		watchMs = core.WatchMs(d.seen, in.Slot)
 	}
+	had := d.reg.Person(in.Slot)
 	out, err := d.reg.Takeover(in, up)
 	if err != nil {
 		reply(core.Result{Refusal: err})
 		return
 	}
-	d.w.truth.took(out.Takeover)
+	d.w.truth.took(d.w, out, had)
 	d.w.logf("takeover of %s issues epoch %d, again %v", in.Slot, out.Epoch, out.Again)
 	f := core.SendFence{Slot: in.Slot, Epoch: out.Epoch, Person: true, FromPerson: out.FromHuman, Hold: in.Hold, WatchMs: watchMs}
 	if out.Again {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/fence"
 )
 
 // truth is what has really happened in the world, kept where it happens and by no code
@@ -91,9 +92,13 @@ func (b *browser) held() bool {
 }
 
 // took: a takeover has been asked of the register.
-func (t *truth) took(in core.Takeover) {
-	t.holds[in.Hold] = true
-	t.numbers[in.Slot] = max(t.numbers[in.Slot], in.Epoch)
+// What takes control from somebody else has a number of its own.
+func (t *truth) took(w *world, out fence.Issued, had bool) {
+	t.holds[out.Hold] = true
+	if is := w.daemon.state.Slots[out.Slot].Epoch; !out.Again && !had && !t.restored && out.Epoch <= max(is, t.numbers[out.Slot]) {
+		w.violated("I1", "a person was given epoch %d of %s, which is at %d; the last given was %d", out.Epoch, out.Slot, is, t.numbers[out.Slot])
+	}
+	t.numbers[out.Slot] = max(t.numbers[out.Slot], out.Epoch)
 }
 
 // cleared: a worker has let go of a hold. Only the answer to that very press may do so.
