@@ -95,7 +95,7 @@ func (b *browser) held() bool {
 // What takes control from somebody else has a number of its own.
 func (t *truth) took(w *world, out fence.Issued, had bool) {
 	t.holds[out.Hold] = true
-	if is := w.daemon.state.Slots[out.Slot].Epoch; !out.Again && !had && !t.restored && out.Epoch <= max(is, t.numbers[out.Slot]) {
+	if is := w.daemon.seen.Slots[out.Slot].Epoch; !out.Again && !had && !t.restored && out.Epoch <= max(is, t.numbers[out.Slot]) {
 		w.violated("I1", "a person was given epoch %d of %s, which is at %d; the last given was %d", out.Epoch, out.Slot, is, t.numbers[out.Slot])
 	}
 	t.numbers[out.Slot] = max(t.numbers[out.Slot], out.Epoch)
