@@ -125,7 +125,7 @@ export class Evidence {
    * @returns {{entry: Entry, rule: RequestReport['rule']} | null}
    */
   #attribute(details) {
-    const {tabId, timeStamp, type, documentId, parentDocumentId} = details;
+    const {tabId, timeStamp, type, documentId, parentDocumentId, method} = details;
     const candidates = this.#ledger.watched(timeStamp).filter((entry) => entry.firstMs <= timeStamp + 1);
     if (candidates.length === 0) return null;
 
@@ -138,10 +138,11 @@ export class Evidence {
       const parent = parentDocumentId ? this.#documents.known(parentDocumentId)?.root ?? parentDocumentId : '';
       const opener = this.#openers.get(tabId);
       const entry = candidates.find((one) => {
-        if (type === 'sub_frame') return parent ? one.document === parent : one.tab === tabId && one.navigable;
-        if (one.tab === tabId && one.navigable) return true;
+        const navigates = this.#ledger.navigates(one, timeStamp, method);
+        if (type === 'sub_frame') return parent ? one.document === parent : one.tab === tabId && navigates;
+        if (one.tab === tabId && navigates) return true;
         // What is lost is watched without end, but not for all that its tab opens later.
-        return opener !== undefined && one.tab === opener && (one.navigable || one.how !== 'lost');
+        return opener !== undefined && one.tab === opener && (navigates || one.how !== 'lost');
       });
       return entry ? {entry, rule: 'navigation'} : null;
     }

@@ -18,7 +18,7 @@
  * until it is forgotten, or for the window after it has come to rest after all.
  */
 
-import {MAX_ACTIONS, MAX_EVIDENCE, WATCH_MS} from './limits.js';
+import {MAX_ACTIONS, MAX_EVIDENCE, OVERTAKEN_MS, WATCH_MS} from './limits.js';
 
 /** @typedef {import('./gen/wire.js').ActionReport} ActionReport */
 /** @typedef {import('./gen/wire.js').RequestReport} RequestReport */
@@ -36,7 +36,10 @@ import {MAX_ACTIONS, MAX_EVIDENCE, WATCH_MS} from './limits.js';
  * @property {boolean} input it sent input, or something failed: only a barrier shows rest
  * @property {boolean} errors an effect was answered by an error
  * @property {boolean} asked the document asked to be replaced, after an effect
- * @property {boolean} navigable no commit in its tab since its last effect
+ * @property {boolean} navigable a navigation of its tab may be its own: none was committed since
+ *   its last effect, or one came first that was the page's
+ * @property {number} navigableMs wall clock until which; 0 without an end. Afterwards, until then,
+ *   one that asks for an effect still may be
  * @property {boolean} creating it makes a tab that has not been seen yet
  * @property {number} tab
  * @property {string} document
@@ -94,7 +97,7 @@ export class Ledger {
     if (!entry) {
       entry = {
         action: order.action, epoch: order.epoch, rev: 0, dispatched: 0, open: 0, openInputs: 0, lastTick: 0,
-        input: false, errors: false, asked: false, navigable: true, creating: false,
+        input: false, errors: false, asked: false, navigable: true, navigableMs: 0, creating: false,
         tab: order.tab, document, script: false, how: 'open', howRule: '',
         requests: new Map(), more: 0, downloads: new Map(),
         firstMs: this.#wallMs(), restMs: 0, watchMs: watchMs || WATCH_MS, fencedMs: 0,
@@ -119,6 +122,7 @@ export class Ledger {
     entry.script ||= order.script;
     entry.creating = order.kind === 'tab_create';
     entry.navigable = true;
+    entry.navigableMs = 0;
     entry.how = 'open';
     entry.howRule = '';
     entry.restMs = 0;
@@ -185,11 +189,33 @@ export class Ledger {
    */
   replaced(tab, document) {
     for (const entry of this.#entries.values()) {
-      if (entry.tab === tab) entry.navigable = false;
+      if (entry.tab === tab) this.#overtaken(entry);
       if (!document || entry.document !== document || entry.how !== 'open' || !entry.input) continue;
       if (entry.asked && entry.open === 0 && !entry.errors) this.#rest(entry, 'barrier', 'navigated_by_document');
       else this.#rest(entry, 'lost', '');
     }
+  }
+
+  /**
+   * A document was committed in its tab. What a page does by itself may come between an
+   * effect and the navigation that it asks for: unless the effect had come to rest, that
+   * one may be yet to begin.
+   * @param {Entry} entry
+   */
+  #overtaken(entry) {
+    const rests = entry.how !== 'open' && entry.open === 0;
+    const seen = [...entry.requests.values()].some(({type}) => type === 'main_frame');
+    if (!rests && (seen || entry.open === 0)) entry.navigableMs ||= this.#wallMs() + OVERTAKEN_MS;
+    if (rests || seen) entry.navigable = false;
+  }
+
+  /**
+   * Whether a navigation of its tab may be its own.
+   * @param {Entry} entry @param {number} wallMs when it began @param {string} method
+   */
+  navigates({navigable, navigableMs}, wallMs, method) {
+    if (navigable) return navigableMs === 0 || wallMs <= navigableMs;
+    return !SAFE.has(method) && wallMs <= navigableMs;
   }
 
   /** The renderer of these documents was seen to end. @param {Set<string>} documents */

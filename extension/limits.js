@@ -50,6 +50,8 @@ export const UNDER_WAY_MS = 200;
 export const PROBE_LOOK_MS = 100;
 /** How often, at most, what a restart of the worker must not lose is stored. */
 export const STORE_MS = 500;
+/** How long after a page's own navigation one that was asked for before it may yet begin. */
+export const OVERTAKEN_MS = 1_000;
 /** The watch window where neither grant nor fence names one. */
 export const WATCH_MS = LIMITS.WatchWindow;
 /** The drain's deadline where the fence names none. */

@@ -71,10 +71,46 @@ test('by navigation: same tab, between the effect and the next commit, or a tab 
   it.begin({...form, type: 'sub_frame', parentDocumentId: 'D1', frameId: 5});
   assert.equal(it.requests().length, 3);
   it.fake.commit(1, 'D2');
-  it.begin(form);
+  it.begin({...form, method: 'GET'});
   assert.equal(it.requests().length, 3, 'after the commit it is the new document’s');
   it.begin({documentId: 'D1', tabId: -1});
   assert.deepEqual(it.requests().at(-1).rule, 'document', 'the old document’s late request is still its own');
+});
+
+test('a page that navigates by itself does not hide what was asked for', async () => {
+  const form = {documentId: undefined, type: 'main_frame'};
+  // The click is under way, and the page's own navigation is committed first.
+  const it = await clicked();
+  it.fake.commit(1, 'D2');
+  it.fake.pass(900);
+  it.begin({...form, method: 'GET'});
+  assert.deepEqual([it.requests().length, it.requests().at(-1)?.rule], [1, 'navigation']);
+
+  // It begins before the click's own: that one is still looked for if it asks for an effect.
+  const second = await clicked();
+  second.begin({...form, method: 'GET'});
+  second.fake.commit(1, 'D2');
+  second.begin({...form, method: 'GET'});
+  assert.equal(second.requests().length, 1);
+  second.begin(form);
+  assert.deepEqual(second.requests().map(({method}) => method), ['GET', 'POST']);
+
+  const late = await clicked();
+  late.fake.commit(1, 'D2');
+  late.fake.pass(1_100);
+  late.begin(form);
+  assert.equal(late.requests().length, 0, 'that is not watched for without an end');
+
+  // A navigation that is not answered goes on, however late it begins.
+  const go = order('A', {method: 'Page.navigate'});
+  const ledger = new Ledger(() => 1, () => {});
+  ledger.dispatched(go, 'D', 1);
+  ledger.replaced(1, 'D');
+  const entry = /** @type {any} */ (ledger.get('A'));
+  assert.equal(ledger.navigates(entry, 60_000, 'GET'), true);
+  ledger.settled(go, 'answered');
+  ledger.replaced(1, 'E');
+  assert.equal(ledger.navigates(entry, 60_000, 'GET'), false);
 });
 
 test('by worker: no tab, the page’s origin, and said to be weak', async () => {
