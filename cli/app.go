@@ -14,6 +14,7 @@ import (
 
 	"sessiondock.dev/sessiondock/daemon/client"
 	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/wire"
 )
 
 // app is one run of the program: where it writes and what it was told by flags
@@ -217,6 +218,23 @@ func (a *app) agents() (*client.Client, error) {
 		return nil, err
 	}
 	return client.New(p.APISocket()), nil
+}
+
+// isPerson refuses an agent what is a person's and is not asked at their socket. Where no
+// daemon runs that could tell, the environment does.
+func (a *app) isPerson(ctx context.Context) error {
+	if a.getenv(wire.AgentVariable) != "" {
+		return core.Refuse(core.CodeDenied, "a person's verb is not an agent's: it was started with "+wire.AgentVariable, "ask the person")
+	}
+	door, err := a.control()
+	if err != nil {
+		return err
+	}
+	_, err = door.Slots(ctx)
+	if e, ok := errors.AsType[*core.Error](err); ok && e.Code == core.CodeDenied {
+		return e
+	}
+	return nil // what else is wrong, the command itself says
 }
 
 // maxSecret bounds a secret's file; a token is some fifty bytes.

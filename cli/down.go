@@ -29,6 +29,9 @@ then suspended, and their agents may resume.`,
 			if err != nil {
 				return err
 			}
+			if err := a.isPerson(c.Context()); err != nil {
+				return err
+			}
 			// Which process that is comes from the socket itself: a number in a file
 			// may by now belong to somebody else.
 			proc, err := client.PeerProcess(c.Context(), p.ControlSocket())

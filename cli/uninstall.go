@@ -25,7 +25,12 @@ database stay, unless --purge is given. A slot whose browser runs is to be stopp
 first.`,
 		Example: `  sessiondock uninstall --dry-run`,
 		Args:    noArgs,
-		RunE:    func(c *cobra.Command, _ []string) error { return a.uninstall(c.Context(), dryRun, purge) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := a.isPerson(c.Context()); err != nil {
+				return err
+			}
+			return a.uninstall(c.Context(), dryRun, purge)
+		},
 	}
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be removed")
 	c.Flags().BoolVar(&purge, "purge", false, "also remove all slots, with their logins, and the database")

@@ -45,6 +45,9 @@ to make room; one that is held or has something unsettled never is.`,
 		Example: `  sessiondock up --detach
   sessiondock up --detach --max-browsers 4`,
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := a.isPerson(c.Context()); err != nil {
+				return err
+			}
 			if at := c.ArgsLenAtDash(); len(args) > 0 && at != 0 {
 				return usage(c, "%q is one argument too many; flags of the daemon come after --", args[0])
 			}

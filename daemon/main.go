@@ -178,10 +178,14 @@ func run(o options) error {
 	if o.debug != "" {
 		log.Warn("browsers are started with a debugging " + o.debug + ": a way round the fence, for tests only")
 	}
-	return serve(ctx, cancel, doors, eng, sup, &api.Server{
-		Engine: eng, Log: log, BodyKey: key, DataDir: paths.Data,
+	srv := &api.Server{
+		Engine: eng, Log: log, BodyKey: key, DataDir: paths.Data, AgentsFile: filepath.Join(paths.Runtime, "agents.json"),
 		Health: api.Health{OK: true, Version: wire.Version, Build: build(), PID: os.Getpid(), Supervisor: sup.Name(), Why: sup.Why(), Extension: ext.ID},
-	}, log)
+	}
+	if err := srv.LoadAgents(); err != nil {
+		log.Warn("which processes are agents' is not known from before", "err", err)
+	}
+	return serve(ctx, cancel, doors, eng, sup, srv, log)
 }
 
 // serve serves the three doors until one of them fails or ctx ends.

@@ -52,7 +52,7 @@ func TestRunDelegatesAndThePersonsDoorStaysShut(t *testing.T) {
 		"takeover " + k.name, "takeover --from-person " + k.name, "handback " + k.name, "slot stop " + k.name,
 		"quarantine lift " + k.name + " --note stuck", "resolve 01JZ8M3T6V4Q0W9YB2C7D5E1FG --applied", "delegate " + k.name,
 		"lease release --revoke $SESSIONDOCK_LEASE", "status " + k.name, "slot list",
-		"retain approve $SESSIONDOCK_LEASE", "lease answer $SESSIONDOCK_LEASE --approve", "confirm " + k.name,
+		"down", "up --detach", "uninstall", "retain approve $SESSIONDOCK_LEASE", "lease answer $SESSIONDOCK_LEASE --approve", "confirm " + k.name,
 	}
 	var script strings.Builder
 	fmt.Fprintf(&script, "sessiondock act navigate %s >/dev/null || exit 3\n", k.page)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -24,14 +25,61 @@ import (
 // get unstuck: a mistake, not malware, and what it is meant for is to stop mistakes.
 //
 // Two signs tell a descendant, because each can be lost: the process that declared
-// itself is among its ancestors (lost if the daemon restarts, until the next
-// declaration, or if a descendant is adopted by init), or one of them was started with
-// wire.AgentVariable in its environment (lost if an agent clears it on purpose).
+// itself is among its ancestors (lost if a descendant is adopted by init), or one of
+// them was started with wire.AgentVariable in its environment (lost if an agent clears
+// it on purpose).
 
-// agents remembers the processes that have declared themselves.
+// agents remembers the processes that have declared themselves, in a file too: the next
+// daemon knows them.
 type agents struct {
 	mu    sync.Mutex
 	roots []peer.Proc
+}
+
+// declared is a process in that file.
+type declared struct {
+	PID   int    `json:"pid"`
+	Start uint64 `json:"start"` // clock ticks since boot
+}
+
+// load takes up those of an earlier daemon that still run.
+func (a *agents) load(file string) error {
+	text, err := os.ReadFile(file)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	var all []declared
+	if err == nil {
+		err = json.Unmarshal(text, &all)
+	}
+	if err != nil {
+		return err
+	}
+	for _, d := range all[:min(len(all), maxRoots)] {
+		if p, err := peer.Read(d.PID); err == nil && p.StartTime == d.Start {
+			a.roots = append(a.roots, p)
+		}
+	}
+	return nil
+}
+
+// keep writes them down.
+func (a *agents) keep(file string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all := []declared{}
+	for _, p := range a.roots {
+		all = append(all, declared{p.PID, p.StartTime})
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	part := file + ".new"
+	if err := os.WriteFile(part, text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(part, file)
 }
 
 // maxRoots bounds what is remembered; the oldest that still runs is the last to go.
@@ -163,8 +211,14 @@ func (d *door) declare(r *http.Request) (any, *core.Error) {
 	if !ok {
 		return nil, core.Refuse(core.CodeInternal, "the process that asks is not known", "")
 	}
+	known := d.agents.has(c.Proc)
 	if err := d.agents.declare(c.Proc); err != nil {
 		return nil, err
+	}
+	if !known && d.AgentsFile != "" {
+		if err := d.agents.keep(d.AgentsFile); err != nil {
+			return nil, core.Refuse(core.CodeUnavailable, "the next daemon would not know of it: "+err.Error(), "make room where the sockets lie")
+		}
 	}
 	c.mu.Lock()
 	c.checked = time.Time{}

@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"sessiondock.dev/sessiondock/daemon/core"
 	"sessiondock.dev/sessiondock/daemon/engine/enginetest"
+	"sessiondock.dev/sessiondock/daemon/peer"
 	"sessiondock.dev/sessiondock/daemon/wire"
 )
 
@@ -327,4 +330,31 @@ func TestARepeatedRequestOutlivesItsFirstCopy(t *testing.T) {
 		t.Fatal("the second copy ended with the first")
 	}
 	d.ok(d.agents, "POST", "/v1/leases/"+string(held.Lease)+"/release", held.Capability, `{}`)
+}
+
+// An agent that declared itself to an earlier daemon is known to the next, and another
+// process with its number is not.
+func TestDeclaredAgentsOutliveTheDaemon(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "agents.json")
+	self, err := peer.Read(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, after agents
+	if err := after.load(file); err != nil || len(after.roots) != 0 {
+		t.Fatalf("without a file: %v %v", after.roots, err)
+	}
+	if err := before.declare(self); err != nil {
+		t.Fatal(err)
+	}
+	before.roots = append(before.roots, peer.Proc{PID: self.PPID, StartTime: 1})
+	if err := before.keep(file); err != nil {
+		t.Fatal(err)
+	}
+	if err := after.load(file); err != nil || len(after.roots) != 1 || !after.has(self) {
+		t.Fatalf("known after a restart: %v %v", after.roots, err)
+	}
+	if sign, err := after.isAgent(self); err != nil || sign == "" {
+		t.Fatalf("%q %v", sign, err)
+	}
 }

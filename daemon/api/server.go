@@ -50,6 +50,8 @@ type Server struct {
 	BodyKey []byte // keys the hashes of request bodies: a body may hold a password
 	DataDir string
 	Health  Health
+	// AgentsFile keeps who has declared itself an agent's; "" if nobody is to be remembered.
+	AgentsFile string
 
 	agents agents
 }
@@ -65,6 +67,9 @@ type Health struct {
 	Why       string `json:"supervisor_why,omitempty"`
 	Extension string `json:"extension"` // the identifier of this installation's extension
 }
+
+// LoadAgents takes up who has declared itself to an earlier daemon.
+func (s *Server) LoadAgents() error { return s.agents.load(s.AgentsFile) }
 
 // closeWithin is what requests that are being answered get when the daemon ends.
 const closeWithin = 500 * time.Millisecond
