@@ -90,11 +90,22 @@ func (t *tx) launchRunning(in LaunchRunning) *Error {
 		return Refuse(CodeConflict, "a launch of another generation", "")
 	}
 	l := s.Launch
-	if l.State == "starting" {
-		l.State = "running"
-	}
 	l.Identity = in.Identity
 	t.log("launch running", s, "", "", fmt.Sprintf("generation %d, containment %s", l.Generation, l.Containment))
+	switch {
+	case l.State == "starting":
+		l.State = "running"
+	case l.State == "ended":
+		// Its end was verified too early. What runs is to end, and is seen until it has.
+		l.EndedMs = 0
+		s.Starting = "" // no other can be started beside it
+		t.launchUnknown(s, "it came up after its end had been verified")
+		t.stopLaunch(s, true)
+		l.State = "unknown"
+	case l.StopAsked:
+		// What was told to end before it ran may not have heard of it.
+		t.emit(StopLaunch{Slot: s.Name, Launch: l.ID, Now: l.StopNow})
+	}
 	return nil
 }
 
@@ -110,16 +121,12 @@ func (t *tx) launchEnded(in LaunchEnded) *Error {
 	if l.State == "ended" {
 		return nil
 	}
-	l.How = in.How
-	t.cutProbe(s.Name, "the browser has ended, or it is not known whether it has")
 	if !in.Verified {
-		l.State = "unknown"
-		t.blind(s)
-		t.suspend(s, "it is not known whether the slot's browser has ended")
-		t.addReason(s, "launch_unknown", "it is not known whether its browser has ended: "+in.How, "sessiondock slot stop "+string(s.Name)+" --now")
-		t.touch(s.Name)
+		t.launchUnknown(s, in.How)
 		return nil
 	}
+	l.How = in.How
+	t.cutProbe(s.Name, "the browser has ended")
 	l.State, l.EndedMs = "ended", t.now.WallMs
 	if in.Containment != "" {
 		l.Containment = in.Containment
@@ -148,6 +155,17 @@ func (t *tx) launchEnded(in LaunchEnded) *Error {
 	}
 	t.touch(s.Name)
 	return nil
+}
+
+// launchUnknown keeps a launch in the inventory of which it is not known whether it has
+// ended.
+func (t *tx) launchUnknown(s *Slot, how string) {
+	s.Launch.State, s.Launch.How = "unknown", how
+	t.cutProbe(s.Name, "it is not known whether the browser has ended")
+	t.blind(s)
+	t.suspend(s, "it is not known whether the slot's browser has ended")
+	t.addReason(s, "launch_unknown", "it is not known whether its browser has ended: "+how, "sessiondock slot stop "+string(s.Name)+" --now")
+	t.touch(s.Name)
 }
 
 // bypassed closes a slot whose browser can be driven round the gates. Its agent is

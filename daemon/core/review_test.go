@@ -385,3 +385,58 @@ func TestAnUnconfirmedRequestKeepsNobodyWaiting(t *testing.T) {
 	w.wantState("first", core.LeaseWaiting)
 	w.wantState("second", core.LeaseGranted)
 }
+
+func TestALaunchThatComesUpAfterItsEndIsEndedInSight(t *testing.T) { // I11
+	w := prepared(t)
+	l := w.acquire("token-a")
+	id := w.slot().Launch.ID
+	stops := func() (n int) {
+		for _, e := range w.sent {
+			if s, ok := e.(core.StopLaunch); ok && s.Launch == id && s.Now {
+				n++
+			}
+		}
+		return n
+	}
+	running := core.LaunchRunning{Slot: "shop", Launch: id, Identity: core.Identity{Containment: "full", GroupID: 7}}
+	w.must(core.LaunchEnded{Slot: "shop", Launch: id, Verified: true, How: "two looks found nothing"})
+	w.must(core.Resume{Lease: l.ID, Cap: l.CapHash}) // another is wanted
+	w.sent = nil
+	w.must(running)
+	s := w.slot()
+	if s.Launch.State != "unknown" || s.Launch.EndedMs != 0 || s.Launch.GroupID != 7 || s.Starting != "" || stops() != 1 {
+		t.Fatalf("launch %+v, starting %q, %d stops", s.Launch, s.Starting, stops())
+	}
+	if len(s.Reasons) != 1 || s.Reasons[0].Code != "launch_unknown" || s.Holder.Kind != "none" {
+		t.Fatalf("reasons %+v, holder %+v", s.Reasons, s.Holder)
+	}
+	w.refused(core.CodeConflict, core.LaunchStarting{Slot: "shop", Generation: s.Generation + 1, Launch: "new", SecretHash: "s"})
+	w.must(core.LaunchEnded{Slot: "shop", Launch: id, Verified: true, How: "stopped"})
+	if s := w.slot(); s.Launch.State != "ended" || len(s.Reasons) != 0 {
+		t.Fatalf("launch %+v, reasons %+v", s.Launch, s.Reasons)
+	}
+}
+
+func TestALaunchThatWasToldToEndWhileItStartedIsToldAgain(t *testing.T) {
+	w := prepared(t)
+	w.must(core.LaunchEnded{Slot: "shop", Launch: w.slot().Launch.ID, Verified: true, How: "stopped"})
+	w.must(core.StartSlot{Slot: "shop", By: "human:cli"})
+	w.must(core.LaunchStarting{Slot: "shop", Generation: w.slot().Generation + 1, Launch: "late", SecretHash: "s"})
+	w.must(core.StopSlot{Slot: "shop", By: "human:cli"})
+	for _, unknown := range []bool{false, true} {
+		if unknown {
+			w.must(core.LaunchEnded{Slot: "shop", Launch: "late", How: "its keeper does not answer"})
+		}
+		was := w.slot().Launch.State
+		w.sent = nil
+		w.must(core.LaunchRunning{Slot: "shop", Launch: "late", Identity: core.Identity{Containment: "full", GroupID: 7}})
+		told := false
+		for _, e := range w.sent {
+			s, ok := e.(core.StopLaunch)
+			told = told || ok && s.Launch == "late"
+		}
+		if got := w.slot().Launch; !told || got.State != was || got.GroupID != 7 {
+			t.Errorf("told %v, launch %+v, was %s", told, got, was)
+		}
+	}
+}

@@ -293,6 +293,8 @@ func (e *Engine) start(eff core.StartLaunch) {
 		pages = startPages(s, s.Slots[eff.Slot])
 	})
 	unit := e.sup.Unit(eff.Slot, eff.Generation, id)
+	e.starts.Store(id, true) // before anybody can ask for its end
+	defer e.starts.Delete(id)
 	res := e.Submit(e.ctx, core.LaunchStarting{Slot: eff.Slot, Generation: eff.Generation, Launch: id, SecretHash: hash, Debug: e.opts.Debug, Unit: unit})
 	if res.Refusal != nil {
 		return // another start was first
@@ -306,11 +308,13 @@ func (e *Engine) start(eff core.StartLaunch) {
 	if err != nil {
 		e.log.Error("browser did not start", "slot", eff.Slot, "err", err)
 		ended := e.sup.Stop(context.WithoutCancel(e.ctx), eff.Slot, launch, supervise.StopNow)
+		e.starts.Delete(id) // who asks from here on has not been answered by this
 		e.ended(eff.Slot, id, supervise.Ended{Verified: ended.Verified, Containment: ended.Containment, How: "it did not start: " + err.Error()})
 		return
 	}
 	launch.Identity = started
 	e.insist(core.LaunchRunning{Slot: eff.Slot, Launch: id, Identity: started})
+	e.starts.Delete(id)
 	e.watchLaunch(eff.Slot, launch)
 }
 
@@ -352,15 +356,20 @@ func (e *Engine) ended(slot core.SlotName, id core.LaunchID, ended supervise.End
 
 // stop ends a launch. For a clean end the extension first readies the pages, whose
 // beforeunload dialogs would otherwise keep the browser.
+//
+// Of a launch that is still being started nothing can be verified: it would come up after
+// its end. It is told once its start is recorded, for which the core asks again; a start
+// that fails ends it.
 func (e *Engine) stop(eff core.StopLaunch) {
+	_, starts := e.starts.Load(eff.Launch)
 	var l core.Launch
 	e.View(func(s *core.State, _ core.Now) {
 		if v := s.Slots[eff.Slot].Launch; v != nil {
 			l = *v
 		}
 	})
-	if l.ID != eff.Launch {
-		return // a stale stop
+	if l.ID != eff.Launch || starts && l.KeeperPID == 0 {
+		return // a stale stop, or one that comes again
 	}
 	mode := supervise.StopClean
 	if eff.Now {

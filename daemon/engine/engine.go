@@ -74,6 +74,7 @@ type Engine struct {
 	attaching sync.Mutex // held for the whole of an Attach
 	linksMu   sync.Mutex
 	links     map[core.SlotName]Link
+	starts    sync.Map // core.LaunchID of every start that is under way
 	payloads  payloads
 	waiting   waiting
 	acks      acks

@@ -20,6 +20,8 @@ import (
 type Launches struct {
 	Secrets map[core.SlotName]supervise.Spec // what each slot's launch was started with
 	Refuse  *core.Error                      // what Owns answers
+	Begin   func() error                     // if set: a start takes as long as it does, and fails with it
+	Told    func(core.Launch)                // if set: hears of every launch that is told to end
 
 	mu       sync.Mutex
 	bypasses map[core.SlotName][]string
@@ -46,6 +48,11 @@ func (l *Launches) Start(_ context.Context, s supervise.Spec) (core.Identity, er
 	if l.Secrets != nil {
 		l.Secrets[s.Slot] = s
 	}
+	if l.Begin != nil {
+		if err := l.Begin(); err != nil {
+			return core.Identity{}, err
+		}
+	}
 	return core.Identity{Containment: "weak", KeeperPID: 1, KeeperStart: 1}, nil
 }
 
@@ -58,7 +65,10 @@ func (*Launches) Wait(ctx context.Context, _ core.SlotName, _ core.Launch) super
 	return supervise.Ended{}
 }
 
-func (*Launches) Stop(context.Context, core.SlotName, core.Launch, supervise.StopMode) supervise.Ended {
+func (l *Launches) Stop(_ context.Context, _ core.SlotName, launch core.Launch, _ supervise.StopMode) supervise.Ended {
+	if l.Told != nil {
+		l.Told(launch)
+	}
 	return supervise.Ended{Verified: true, How: "told to end"}
 }
 
