@@ -314,13 +314,10 @@ func (s *Systemd) unknown(how string) Ended { return Ended{Containment: "full", 
 // proved says what is verified of a launch's end. With end it kills what is the
 // launch's beyond doubt.
 func (s *Systemd) proved(ctx context.Context, slot core.SlotName, l core.Launch, end bool) Ended {
-	f := s.kept.find(ctx, slot, l)
+	f, left := s.searched(ctx, slot, l, end)
 	if f.standing == ended && otherBoot(l) {
 		return f.end
 	}
-	sc := s.kept.scope(slot, l, f.successor)
-	sc.group = l.ControlGroup
-	left := s.settle(ctx, l, sc, end)
 	e := Ended{Containment: "full", Left: left}
 	if len(left) > 0 {
 		e.How = "the launch was to end, and it could not be verified that nothing is left of it: " + left[0]
@@ -333,10 +330,36 @@ func (s *Systemd) proved(ctx context.Context, slot core.SlotName, l core.Launch,
 		e.Containment = containment
 		word = "its keeper is gone and left no record, so that a process which had left the control group would not be known"
 	}
-	e.How = fmt.Sprintf("%s; the user manager no longer runs its unit, its control group is empty, and two looks %d ms apart found nothing else of it",
-		word, agreeAfter.Milliseconds())
+	group := "its control group is empty"
+	if l.GroupID == 0 {
+		group = "its control group was never recorded"
+	}
+	e.How = fmt.Sprintf("%s; the user manager no longer runs its unit, %s, and two looks %d ms apart found nothing else of it",
+		word, group, agreeAfter.Milliseconds())
 	s.forget(ctx, l)
 	return e
+}
+
+// searched looks for what is left of a launch. A keeper that lives, or may live, and does
+// not answer is waited for: what may be about to start cannot have ended.
+func (s *Systemd) searched(ctx context.Context, slot core.SlotName, l core.Launch, end bool) (whereabouts, []string) {
+	patient, cancel := context.WithTimeout(ctx, killWithin)
+	defer cancel()
+	for {
+		f := s.kept.find(ctx, slot, l)
+		if f.standing == ended && otherBoot(l) {
+			return f, nil
+		}
+		sc := s.kept.scope(slot, l, f.successor)
+		sc.group = l.ControlGroup
+		left := s.settle(ctx, l, sc, end)
+		if f.standing != silent || len(left) > 0 {
+			return f, left
+		}
+		if !sleep(patient, watchEvery) {
+			return f, []string{f.why.Error()}
+		}
+	}
 }
 
 // settle looks until two looks, agreeAfter apart, find nothing. It returns what was

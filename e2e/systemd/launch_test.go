@@ -381,3 +381,31 @@ func TestATaggedProcessIsFoundWithoutTheKeeper(t *testing.T) {
 	go cmd.Wait() // so that nothing is left of it once it has been killed
 	f.mustEnd(f.s.Stop(f.ctx(), f.slot, l, supervise.StopNow), "weak")
 }
+
+// TestAStopWhileItIsPrepared: a launch whose unit is not there yet may still come up, as
+// long as its slot is being prepared. It is called ended only after that.
+func TestAStopWhileItIsPrepared(t *testing.T) {
+	f := setup(t, standin.Polite)
+	f.mustEnd(f.s.Stop(f.ctx(), f.slot, f.start(), supervise.StopNow), "full") // the slot is there
+	l := core.Launch{ID: "L-prepared", Generation: 9}
+	l.Unit = f.s.Unit(f.slot, l.Generation, l.ID)
+	lock, err := os.Open(filepath.Join(f.slotDir(), "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		t.Fatal(err)
+	}
+	told := make(chan supervise.Ended, 1)
+	go func() { told <- f.s.Stop(f.ctx(), f.slot, l, supervise.StopNow) }()
+	select {
+	case e := <-told:
+		t.Fatalf("while it is being prepared: %+v", e)
+	case <-time.After(2 * time.Second):
+	}
+	lock.Close()
+	if e := <-told; !e.Verified || strings.Contains(e.How, "group is empty") {
+		t.Errorf("afterwards: %+v", e)
+	}
+}
