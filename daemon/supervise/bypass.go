@@ -46,6 +46,7 @@ func (b *bypasses) look(all map[core.SlotName]core.Launch) map[core.SlotName][]s
 	defer b.mu.Unlock()
 	found := map[core.SlotName][]string{}
 	seen := map[processID]string{}
+	grown := false // a launch has a process that it had not at the look before
 	members := b.walk(all)
 	for slot, l := range all {
 		if l.Debug != "port" && exists(filepath.Join(b.profile(slot), devToolsFile)) {
@@ -55,7 +56,7 @@ func (b *bypasses) look(all map[core.SlotName]core.Launch) map[core.SlotName][]s
 			id := processID{p.PID, p.StartTime}
 			flag, known := b.processes[id]
 			if !known {
-				flag = debuggingSwitch(p.PID)
+				flag, grown = debuggingSwitch(p.PID), true
 			}
 			seen[id] = flag
 			if flag != "" && flag != debuggingFlag+l.Debug {
@@ -64,7 +65,7 @@ func (b *bypasses) look(all map[core.SlotName]core.Launch) map[core.SlotName][]s
 		}
 	}
 	b.processes = seen
-	b.lookAtSockets(members)
+	b.lookAtSockets(members, grown)
 	for slot, l := range all {
 		for inode, owner := range b.sockets {
 			if owner == l.ID && l.Debug != "port" {
@@ -102,15 +103,17 @@ func lastProcess() string {
 	return string(text[bytes.LastIndexByte(text, ' ')+1:])
 }
 
-// lookAtSockets finds the owners of listening sockets that are new. Which of the
-// user's sockets listen is one short read; whose one is takes a look at every
-// descriptor, once.
-func (b *bypasses) lookAtSockets(members map[core.LaunchID][]peer.Proc) {
+// lookAtSockets finds the owners of listening sockets. Which of the user's sockets
+// listen is one short read; whose one is takes a look at every descriptor. It is taken
+// when there is a new socket, and again for those that were nobody's when a launch has
+// grown: the owner may have been made after the processes were listed, or its launch may
+// not have been among those looked at.
+func (b *bypasses) lookAtSockets(members map[core.LaunchID][]peer.Proc, grown bool) {
 	listening := listeningSockets()
-	var fresh []string
+	search := map[string]bool{}
 	for inode := range listening {
-		if _, known := b.sockets[inode]; !known {
-			fresh = append(fresh, inode)
+		if owner, known := b.sockets[inode]; !known || owner == "" && grown {
+			search[inode] = true
 			b.sockets[inode] = ""
 		}
 	}
@@ -120,13 +123,13 @@ func (b *bypasses) lookAtSockets(members map[core.LaunchID][]peer.Proc) {
 			delete(b.named, inode)
 		}
 	}
-	if len(fresh) == 0 {
+	if len(search) == 0 {
 		return
 	}
 	for id, procs := range members {
 		for _, p := range procs {
 			for _, inode := range socketsOf(p.PID) {
-				if slices.Contains(fresh, inode) {
+				if search[inode] {
 					b.sockets[inode] = id
 					b.named[inode] = fmt.Sprintf("%s listens on %s", p, listening[inode])
 				}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/peer"
 )
 
 // TestBypasses opens a way round the fence in each of the known ways, and no other.
@@ -59,4 +60,44 @@ func TestAStrangersListenerIsNoBypass(t *testing.T) {
 	if ways := f.d.Bypasses(map[core.SlotName]core.Launch{f.slot: l}); len(ways) != 0 {
 		t.Errorf("with %v open: %q", door.Addr(), ways)
 	}
+}
+
+// TestAListenerIsFoundLate: one that was nobody's at first is found when its launch is
+// looked at, and when the process that has it is listed.
+func TestAListenerIsFoundLate(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SDTEST", exe)
+	f := setup(t, `"$SDTEST" listen &`+"\n"+polite)
+	l := f.start(f.spec())
+	eventually(t, "the listener", func() bool { return exists(filepath.Join(f.places().slot, "settled")) })
+	all := map[core.SlotName]core.Launch{f.slot: l}
+	found := func(b *bypasses, all map[core.SlotName]core.Launch) bool { return len(b.look(all)[f.slot]) == 1 }
+
+	late := newBypasses(f.d.profile, f.d.members)
+	for range 3 { // the launch is still starting, and another runs
+		if found(late, map[core.SlotName]core.Launch{"other": {ID: "other"}}) {
+			t.Fatal("a launch that is not looked at has a way round")
+		}
+	}
+	if !found(late, all) {
+		t.Error("not found in a launch that runs now")
+	}
+
+	listed := 0
+	forked := newBypasses(f.d.profile, func(l core.Launch) []peer.Proc {
+		if listed++; listed > 1 {
+			return f.d.members(l)
+		}
+		return f.d.members(l)[:1] // the others are made after this
+	})
+	if found(forked, all) {
+		t.Fatal("found in a process that is not there yet")
+	}
+	if !found(forked, all) {
+		t.Error("not found in a process that was listed late")
+	}
+	f.mustEnd(f.d.Stop(f.ctx(), f.slot, l, StopNow))
 }
