@@ -19,7 +19,6 @@ var explored = []string{
 	"a change of control sends no fence",
 	"a step takes the number that a takeover has taken",
 	"a fence does not close the host's gate",
-	"a drain counts without an acknowledgement",
 }
 
 // exploreAll goes through every state within named bounds, and then through those with a
