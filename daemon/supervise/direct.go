@@ -54,11 +54,13 @@ type Direct struct {
 	versions chromium.Versions
 	bypasses *bypasses
 
-	mu    sync.Mutex
-	tried struct { // which packaging works, with which browser
+	trying sync.Mutex // held during a trial, which can take seconds
+	tried  struct {   // which packaging works, with which browser
 		way Packaging
 		of  chromium.Version
 	}
+
+	mu      sync.Mutex
 	keepers map[core.LaunchID]peer.Proc // of launches not known to have ended
 }
 

@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -78,6 +79,23 @@ func enter(from, to string, argv []string) error {
 // probeWithin bounds the trial of an overlay.
 const probeWithin = 5 * time.Second
 
+// errUnsure says of a trial that it did not come to its end.
+var errUnsure = errors.New("it could not be found out whether a user namespace can be made")
+
+// passing says whether a trial failed for what a busy machine lacks at a moment: room for
+// a process, or a process that somebody killed.
+func passing(err error) bool {
+	if e, ok := errors.AsType[*exec.ExitError](err); ok {
+		return !e.Exited()
+	}
+	for _, e := range []error{unix.EAGAIN, unix.ENOMEM, unix.EMFILE, unix.ENFILE} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
 // try says why an overlay cannot be made here, or nil. program is the very program
 // that will make it: some systems allow user namespaces by program.
 func (o overlay) try(ctx context.Context, program string) error {
@@ -90,6 +108,9 @@ func (o overlay) try(ctx context.Context, program string) error {
 	said, err := cmd.CombinedOutput()
 	if cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == 2 {
 		return nil
+	}
+	if ctx.Err() != nil || passing(err) {
+		return fmt.Errorf("%w: %w", errUnsure, err)
 	}
 	return core.Refuse(core.CodeUnavailable, fmt.Sprintf("no user namespace with a mount of its own: %v: %s", err, strings.TrimSpace(string(said))),
 		"allow user namespaces to ordinary users: sysctl kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0, user.max_user_namespaces above 0")

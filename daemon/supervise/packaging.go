@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"sessiondock.dev/sessiondock/daemon/chromium"
@@ -67,6 +68,8 @@ type Trial struct {
 	Way Packaging `json:"way"`
 	Why string    `json:"why,omitempty"` // why it does not; empty: it does
 	Fix string    `json:"fix,omitempty"`
+
+	unsure bool // the trial did not come to its end, and may go otherwise the next time
 }
 
 // Trials tries the ways, the strongest first, up to the first that works.
@@ -75,6 +78,7 @@ func (c Config) Trials(ctx context.Context, v chromium.Version) []Trial {
 	for _, way := range packagings {
 		t := Trial{Way: way}
 		err := c.try(ctx, way, v)
+		t.unsure = errors.Is(err, errUnsure)
 		if e, ok := errors.AsType[*core.Error](err); ok {
 			t.Why, t.Fix = e.Message, e.Hint
 		} else if err != nil {
@@ -116,8 +120,9 @@ func (c Config) keeperBinary() string {
 }
 
 // packaging chooses the way for a launch: the one asked for, else the strongest that
-// works; a test's launch loads the unpacked extension unless told otherwise. What is
-// tried is remembered, as long as the browser is the same.
+// works; a test's launch loads the unpacked extension unless told otherwise. What the
+// trials found is remembered, as long as the browser is the same and each came to its end:
+// one that was too slow says nothing of the next launch.
 func (d *Direct) packaging(ctx context.Context, v chromium.Version, s Spec) (Packaging, error) {
 	switch {
 	case d.cfg.Packaging != "":
@@ -125,17 +130,20 @@ func (d *Direct) packaging(ctx context.Context, v chromium.Version, s Spec) (Pac
 	case s.Debug != "":
 		return ByLoad, nil
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.tried.way == "" || d.tried.of != v {
-		trials := d.cfg.Trials(ctx, v)
-		last := trials[len(trials)-1]
-		if last.Why != "" {
-			return "", core.Refuse(core.CodeUnavailable, "the extension cannot be put into the browser: "+last.Why, last.Fix)
-		}
+	d.trying.Lock()
+	defer d.trying.Unlock()
+	if d.tried.way != "" && d.tried.of == v {
+		return d.tried.way, nil
+	}
+	trials := d.cfg.Trials(ctx, v)
+	last := trials[len(trials)-1]
+	if last.Why != "" {
+		return "", core.Refuse(core.CodeUnavailable, "the extension cannot be put into the browser: "+last.Why, last.Fix)
+	}
+	if !slices.ContainsFunc(trials, func(t Trial) bool { return t.unsure }) {
 		d.tried.way, d.tried.of = last.Way, v
 	}
-	return d.tried.way, nil
+	return last.Way, nil
 }
 
 // pack prepares a slot's profile, which no browser uses now, for one way.

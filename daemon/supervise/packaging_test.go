@@ -57,6 +57,52 @@ func TestTrials(t *testing.T) {
 	}
 }
 
+// TestASlowTrialIsTriedAgain: what a busy machine could not find out is not remembered,
+// and nothing else of the supervisor waits for it.
+func TestASlowTrialIsTriedAgain(t *testing.T) {
+	if _, err := os.Stat("/etc/chromium"); err != nil {
+		t.Skip("NOT RUN: this machine has no /etc/chromium")
+	}
+	f := setup(t, "")
+	f.cfg.Package = func(context.Context, string) (Package, error) { return Package{}, nil }
+	works := overlay{From: "/etc/chromium", To: "/etc/chromium"}.try(f.ctx(), f.cfg.KeeperBinary)
+	if works != nil {
+		t.Skipf("NOT RUN: %v", works)
+	}
+	d := New(f.cfg)
+	short, cancel := context.WithCancel(f.ctx())
+	cancel() // as if its time were over
+	if got, err := d.packaging(short, debian(), Spec{}); err != nil || got != ByExternal {
+		t.Errorf("for the launch that could not wait: %s, %v", got, err)
+	}
+	if got, err := d.packaging(f.ctx(), debian(), Spec{}); err != nil || got != ByPolicy {
+		t.Errorf("for the next: %s, %v", got, err)
+	}
+	f.cfg.KeeperBinary = filepath.Join(f.dir, "slow")
+	if err := os.WriteFile(f.cfg.KeeperBinary, []byte("#!/bin/sh\nexec sleep 1\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d = New(f.cfg)
+	over := make(chan error, 1)
+	go func() { _, err := d.packaging(f.ctx(), debian(), Spec{}); over <- err }()
+	eventually(t, "the trial", func() bool {
+		if d.trying.TryLock() {
+			d.trying.Unlock()
+			return false
+		}
+		return true
+	})
+	d.forget("L")
+	select {
+	case err := <-over:
+		t.Errorf("a stop waited for the trial: %v", err)
+	default:
+	}
+	if err := <-over; err != nil {
+		t.Error(err)
+	}
+}
+
 // TestEnter: a program sees the overlay and runs as the same user without any
 // capability, and its neighbours see nothing of it.
 func TestEnter(t *testing.T) {
