@@ -199,6 +199,9 @@ func (a *app) install(ctx context.Context, f installFlags) error {
 		if err := plan.Apply(func() error { return works(ctx, pl.bin) }); err != nil {
 			return undoKey(err)
 		}
+		if plan.Left != nil {
+			r.Notes = append(r.Notes, fmt.Sprintf("a former file could not be removed (%v); the next installation removes it", plan.Left))
+		}
 		r.Notes = append(r.Notes, a.packExtension(ctx, pl.paths)...)
 		r.Notes = append(r.Notes, a.listen(ctx, pl, plan, f.noStart)...)
 	}

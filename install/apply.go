@@ -31,6 +31,15 @@ func (p *Plan) Apply(check func() error) (err error) {
 		return nothingDone(err)
 	}
 	defer unlock()
+	err = unchanged(p.dir, p.previous)
+	if err == nil {
+		// Left by a power cut; undo would take it for what was there before.
+		err = p.previous.sweep()
+	}
+	if err != nil {
+		removeDirs(made)
+		return nothingDone(err)
+	}
 	r := &Receipt{Schema: schema, State: applying, Build: p.build, At: time.Now().UTC().Truncate(time.Second), Files: p.entries, Previous: p.previous}
 	if p.previous != nil {
 		r.Dirs = p.previous.Dirs
@@ -63,12 +72,24 @@ func (p *Plan) Apply(check func() error) (err error) {
 			return err
 		}
 	}
-	r.State, r.Previous = installed, nil
+	r.State, r.Previous, r.Left = installed, nil, p.former()
 	if err := r.write(p.dir); err != nil {
-		r.State, r.Previous = applying, p.previous
+		r.State, r.Previous, r.Left = applying, p.previous, nil
 		return err
 	}
-	return p.sweep()
+	p.Left = p.sweep(r)
+	return nil
+}
+
+// former are the files that commit has moved out of the way.
+func (p *Plan) former() []string {
+	var out []string
+	for _, s := range p.Steps {
+		if s.Do == Replace || s.Do == Remove {
+			out = append(out, beside(s.Path, "old"))
+		}
+	}
+	return out
 }
 
 // nothingDone adds to an error what became of the installation.
@@ -160,20 +181,23 @@ func (p *Plan) verify() error {
 	return nil
 }
 
-// sweep removes the former files once the new receipt stands.
-func (p *Plan) sweep() error {
+// sweep removes the former files once the new receipt stands. What it cannot remove
+// stays in the receipt.
+func (p *Plan) sweep(r *Receipt) error {
+	if len(r.Left) == 0 {
+		return nil
+	}
+	if err := r.sweep(); err != nil {
+		return err
+	}
 	for _, s := range p.Steps {
-		if s.Do == Replace || s.Do == Remove {
-			if err := os.Remove(beside(s.Path, "old")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return cannot(s.Path, err)
-			}
-		}
 		if s.Do == Remove {
 			// Left over where a former version had a directory of its own.
 			_ = os.Remove(filepath.Dir(s.Path))
 		}
 	}
-	return nil
+	r.Left = nil
+	return r.write(p.dir)
 }
 
 // undo goes back to what was before an installation that did not come to its end.
@@ -221,15 +245,18 @@ func absent(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is
 
 // Recover undoes an installation that was cut short, and says whether there was one.
 func Recover(stateDir string) (bool, error) {
-	r, err := readReceipt(stateDir)
-	if err != nil || r == nil || r.State != applying {
-		return false, err
+	if _, err := os.Stat(stateDir); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
 	}
-	unlock, err := lock(stateDir)
+	unlock, err := lock(stateDir) // first: one that is under way looks the same
 	if err != nil {
 		return false, err
 	}
 	defer unlock()
+	r, err := readReceipt(stateDir)
+	if err != nil || r == nil || r.State != applying {
+		return false, err
+	}
 	return true, r.undo(stateDir)
 }
 

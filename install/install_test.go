@@ -349,6 +349,72 @@ func TestTwoInstallationsAtATime(t *testing.T) {
 	must(t, err)
 }
 
+// TestAPlanThatWasOvertaken: what another installation did meanwhile is not undone.
+func TestAPlanThatWasOvertaken(t *testing.T) {
+	root, state := home(t)
+	old, err := Make(state, "1", files(root, "1"))
+	must(t, err)
+	apply(t, state, "2", files(root, "2"))
+	gone, err := Unmake(state)
+	must(t, err)
+	before := tree(t, root)
+	refused(t, old.Apply(nil), core.CodeConflict, "meanwhile")
+	same(t, "after a late plan", root, before)
+	apply(t, state, "3", files(root, "3"))
+	before = tree(t, root)
+	refused(t, gone.Apply(nil), core.CodeConflict, "meanwhile")
+	same(t, "after a late removal", root, before)
+
+	// One that is under way is not one that was cut short.
+	unlock, err := lock(state)
+	must(t, err)
+	_, err = Recover(state)
+	refused(t, err, core.CodeConflict, "under way")
+	unlock()
+	undone, err := Recover(state)
+	if err != nil || undone {
+		t.Errorf("undone %v, %v", undone, err)
+	}
+}
+
+// TestFormerFilesAreLeft: a power cut before the former files are removed, or a
+// directory that does not let them go, costs neither version.
+func TestFormerFilesAreLeft(t *testing.T) {
+	root, state := home(t)
+	apply(t, state, "1", files(root, "1"))
+	p, err := Make(state, "2", files(root, "2"))
+	must(t, err)
+	stuck := beside(filepath.Join(root, "bin", "sessiondock"), "old")
+	must(t, p.Apply(func() error {
+		return errors.Join(os.Remove(stuck), os.MkdirAll(filepath.Join(stuck, "x"), 0o700))
+	}))
+	if p.Left == nil || !strings.Contains(p.Left.Error(), stuck) {
+		t.Errorf("told: %v", p.Left)
+	}
+	r, err := Read(state)
+	if err != nil || r.State != installed || r.Build != "2" || !slices.Contains(r.Left, stuck) {
+		t.Fatalf("the receipt: %+v, %v", r, err)
+	}
+	// As after a power cut: the former program beside the present one.
+	must(t, errors.Join(os.RemoveAll(stuck), os.WriteFile(stuck, []byte("program 1"), 0o755)))
+	p, err = Make(state, "3", files(root, "3"))
+	must(t, err)
+	if err := p.Apply(func() error { return errors.New("it does not start") }); err == nil {
+		t.Error("a check that fails is no error")
+	}
+	now := tree(t, root)
+	if now["bin/sessiondock"] != "-rwxr-xr-x program 2" || now["share/man/2"] == "" {
+		t.Errorf("after a failure that changed nothing: %v", now)
+	}
+	must(t, os.WriteFile(stuck, []byte("program 1"), 0o755))
+	remove(t, state)
+	for path := range tree(t, root) {
+		if strings.Contains(path, ".sessiondock-") {
+			t.Errorf("left behind: %s", path)
+		}
+	}
+}
+
 func TestReceiptsOfOthersAreNotTouched(t *testing.T) {
 	_, state := home(t)
 	must(t, os.MkdirAll(state, 0o700))

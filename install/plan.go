@@ -60,6 +60,7 @@ type Step struct {
 // Plan is what an installation would do.
 type Plan struct {
 	Steps []Step `json:"steps"`
+	Left  error  `json:"-"` // after Apply: why a former file is still beside its place
 
 	dir      string // of the receipt
 	made     []string

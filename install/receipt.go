@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"time"
 
@@ -36,6 +37,7 @@ type Receipt struct {
 	Files    []Entry   `json:"files"`
 	Dirs     []string  `json:"dirs"`               // made by the installation, parents first
 	Previous *Receipt  `json:"previous,omitempty"` // while applying: what it goes back to
+	Left     []string  `json:"left,omitempty"`     // former files, out of the way, that may not be removed yet
 }
 
 // Entry is one file of a receipt.
@@ -93,6 +95,36 @@ func (r *Receipt) Changed() (paths []string, interrupted bool) {
 		}
 	}
 	return paths, r.State == applying
+}
+
+// sweep removes former files that an installation has left out of the way.
+func (r *Receipt) sweep() error {
+	if r == nil {
+		return nil
+	}
+	left := slices.Clone(r.Left)
+	for _, e := range r.Files { // of a receipt that names none
+		left = append(left, beside(e.Path, "old"))
+	}
+	for _, path := range left {
+		if err := os.Remove(path); err != nil && !absent(err) {
+			return cannot(path, err)
+		}
+	}
+	return nil
+}
+
+// unchanged refuses a plan that was made from another receipt than the one there now.
+// The caller has the lock.
+func unchanged(dir string, before *Receipt) error {
+	now, err := readReceipt(dir)
+	if err != nil {
+		return err
+	}
+	if !reflect.DeepEqual(now, before) {
+		return core.Refuse(core.CodeConflict, "another installation was made or removed meanwhile", "look again: sessiondock doctor")
+	}
+	return nil
 }
 
 // write writes the receipt so that after a power cut there is the former or this one.

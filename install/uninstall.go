@@ -60,6 +60,12 @@ func (m *Removal) Apply(then func() error) error {
 		return err
 	}
 	defer unlock()
+	if err := unchanged(m.dir, m.receipt); err != nil {
+		return err
+	}
+	if err := m.receipt.sweep(); err != nil {
+		return err
+	}
 	for _, path := range slices.Backward(m.Remove) {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return cannot(path, err)
