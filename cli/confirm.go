@@ -38,7 +38,7 @@ one run of the browser: after a restart it is shown as older than that.`,
 				return err
 			}
 			return a.show(b, func() error {
-				_, err := fmt.Fprint(a.out, wrap("", "binding "+string(b.Name)+": "+signIn(b.Account, b.Confirmed, false)))
+				_, err := fmt.Fprint(a.out, wrap("", "binding "+string(b.Name)+": "+signIn(core.SignIn{Binding: b.Name, Account: b.Account, Confirmed: b.Confirmed})))
 				return err
 			})
 		},
@@ -52,11 +52,7 @@ one run of the browser: after a restart it is shown as older than that.`,
 // and by its probe, and what to do if that is nothing.
 func signIns(in core.SignIn) string {
 	if !in.Probe {
-		text := signIn(in.Account, in.Confirmed, in.BeforeRestart)
-		if in.Confirmed == nil {
-			text += ": sessiondock confirm " + string(in.Binding)
-		}
-		return text
+		return signIn(in)
 	}
 	id := in.Checked
 	if id == nil {
@@ -88,20 +84,29 @@ func signIns(in core.SignIn) string {
 }
 
 // signIn says what is known of a binding's sign-in.
-func signIn(account string, v *core.Confirmation, beforeRestart bool) string {
+func signIn(in core.SignIn) string {
 	who := "the sign-in"
-	if account != "" {
-		who += " as " + account
+	if in.Account != "" {
+		who += " as " + in.Account
 	}
+	v := in.Confirmed
 	if v == nil {
-		return who + " is not confirmed"
+		return who + " is not confirmed: sessiondock confirm " + string(in.Binding)
 	}
 	text := fmt.Sprintf("%s was confirmed by %s at %s", who, v.By, clock(v.AtMs))
-	if beforeRestart {
+	if in.BeforeRestart {
 		text += ", before the last restart of the browser"
 	}
 	if v.Note != "" {
 		text += " (" + v.Note + ")"
+	}
+	switch {
+	case v.Lost():
+		text += fmt.Sprintf("; it may be LOST: the browser ended without a clean stop at %s, before it had reached the disk. Look, sign in again, and then: sessiondock confirm %s", clock(v.LostMs), in.Binding)
+	case v.Prepared():
+		text += "; on the disk since " + clock(v.SavedMs)
+	default:
+		text += "; not on the disk yet: for about a minute a crash would lose it, a clean stop saves it"
 	}
 	return text
 }

@@ -666,7 +666,7 @@ func (s *slot) running(id core.LaunchID) *browser {
 }
 
 func (d *daemon) launchEnded(s *slot, id core.LaunchID, verified bool, how string) {
-	d.insist(core.LaunchEnded{Slot: s.name, Launch: id, Verified: verified, Containment: "weak", How: how})
+	d.insist(core.LaunchEnded{Slot: s.name, Launch: id, Verified: verified, Containment: "weak", Clean: how == "stopped", How: how})
 }
 
 // stop ends a launch. Now and then it cannot be verified that it has ended, and then it

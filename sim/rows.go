@@ -605,5 +605,6 @@ func (w *world) restore() {
 var never = map[string]string{
 	"ProbeDone": "no page of the simulated browser is there to be probed",
 	"Bypassed":  "the supervisor sends it when it finds a debugger in a browser; it closes the slot, as scenes of the core show",
+	"Saved":     "the engine sends it by what it sees of a profile's files; it changes who may act in no way that a confirmation does not",
 	"Overdue":   "the writer sends it when a commit took longer than an action may live; no commit here takes time",
 }

@@ -11,6 +11,10 @@ type Confirmation struct {
 	Launch     LaunchID `json:"launch"`
 	Generation int64    `json:"generation"`
 	Note       string   `json:"note,omitempty"`
+	// SavedMs is when the sign-in was known to be on the disk, LostMs when its browser
+	// ended before that, without a clean stop. Both 0: a crash now would lose it.
+	SavedMs int64 `json:"saved,omitempty"`
+	LostMs  int64 `json:"lost,omitempty"`
 }
 
 func (t *tx) confirm(in Confirm) *Error {
@@ -46,12 +50,19 @@ func (t *tx) confirm(in Confirm) *Error {
 	return nil
 }
 
-// unconfirmed refuses a lease of a binding whose sign-in nobody has confirmed. Where a
+// unconfirmed refuses a lease of a binding whose sign-in nobody has confirmed, or was
+// lost since. Where a
 // binding declares an account probe, that is asked instead, before each grant that the
 // last answer does not cover: see unchecked.
 func (t *tx) unconfirmed(name BindingName) *Error {
 	b := t.binding(name)
-	if b == nil || b.Account == "none" || b.Confirmed != nil || b.page("account") != nil {
+	switch {
+	case b == nil || b.Account == "none" || b.page("account") != nil:
+		return nil
+	case b.Confirmed.Lost():
+		return Refuse(CodeAccountMismatch, fmt.Sprintf("slot %s may not be signed in any more as binding %s expects: its browser ended without a clean stop, before the sign-in had reached the disk", b.Slot, b.Name),
+			fmt.Sprintf("a person looks, signs in again if need be, and says so: sessiondock confirm %s", b.Name)).With("account", b.Account)
+	case b.Confirmed != nil:
 		return nil
 	}
 	return Refuse(CodeAccountMismatch, fmt.Sprintf("nobody has confirmed that slot %s is signed in as binding %s expects", b.Slot, b.Name),

@@ -222,6 +222,8 @@ func gridInputs(w *world, l *core.Lease) []core.Input {
 		core.LaunchStarting{Slot: "shop", Generation: s.Generation + 1, Launch: "new", SecretHash: "s"},
 		core.LaunchRunning{Slot: "shop", Launch: launch, Identity: core.Identity{Containment: "weak"}},
 		core.LaunchEnded{Slot: "shop", Launch: launch, Verified: true, How: "ended"},
+		core.LaunchEnded{Slot: "shop", Launch: launch, Verified: true, Clean: true, How: "ended at SIGINT"},
+		core.Saved{Slot: "shop", Launch: launch, Binding: "signed", How: "written"},
 		core.LaunchEnded{Slot: "shop", Launch: launch, Verified: false, How: "not known"},
 		core.Trim{UpTo: 1, Why: "older than 90 days"},
 		core.Restarted{},

@@ -327,7 +327,15 @@ type (
 		Launch      LaunchID
 		Verified    bool
 		Containment string
+		Clean       bool // the browser has written all that it had
 		How         string
+	}
+	Saved struct { // what a person confirmed has reached the disk
+		Slot    SlotName
+		Launch  LaunchID
+		Binding BindingName
+		AtMs    int64 // of the confirmation
+		How     string
 	}
 	Overdue struct { // an action's deadline came before it could be handed to the host
 		Action ActionID
@@ -389,6 +397,7 @@ func (Done) input()             {}
 func (LaunchStarting) input()   {}
 func (LaunchRunning) input()    {}
 func (LaunchEnded) input()      {}
+func (Saved) input()            {}
 func (Overdue) input()          {}
 func (Restarted) input()        {}
 func (Tick) input()             {}

@@ -22,6 +22,8 @@ var Kinds = []KindInfo{
 	{"delegated", "slot", "a person permitted an agent to acquire a binding"},
 	{"delegation revoked", "slot", "a person took that back"},
 	{"sign-in confirmed", "slot", "a person attests the account that a binding expects"},
+	{"sign-in saved", "slot", "what was confirmed has reached the disk: a crash does not lose it"},
+	{"sign-in lost", "slot", "the browser ended without a clean stop before it had"},
 
 	{"probe", "slot", "a binding's probe of the account, or of an effect, was begun"},
 	{"probed", "slot", "what it found"},

@@ -127,11 +127,19 @@ func (t *tx) launchEnded(in LaunchEnded) *Error {
 	}
 	l.How = in.How
 	t.cutProbe(s.Name, "the browser has ended")
+	ran := l.State != "starting"
 	l.State, l.EndedMs = "ended", t.now.WallMs
 	if in.Containment != "" {
 		l.Containment = in.Containment
 	}
-	t.log("launch ended", s, "", "", in.How)
+	how := in.How
+	if ran && !in.Clean {
+		how += "; not a clean end"
+	}
+	t.log("launch ended", s, "", "", how)
+	if ran {
+		t.signInsAfter(s, in)
+	}
 	t.setLink(s.Name, LinkState{})
 	t.dropReason(s, "launch_unknown", "verified to have ended")
 	t.dropReason(s, "fence_unacknowledged", "the launch is verified to have ended")

@@ -143,7 +143,7 @@ func randomInput(rt *rapid.T, w *world) core.Input {
 		if s.Launch == nil {
 			return core.Tick{}
 		}
-		return core.LaunchEnded{Slot: slot, Launch: s.Launch.ID, Verified: rapid.Bool().Draw(rt, "verified"), How: "test"}
+		return core.LaunchEnded{Slot: slot, Launch: s.Launch.ID, Verified: rapid.Bool().Draw(rt, "verified"), Clean: rapid.Bool().Draw(rt, "clean"), How: "test"}
 	case 8:
 		return core.LinkUp{Slot: slot, Nonce: core.Nonce(w.id("nonce"))}
 	case 9:

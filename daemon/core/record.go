@@ -149,6 +149,7 @@ type Status struct {
 	Asks        []AskNow       `json:"asks,omitempty"`
 	Retentions  []RetentionNow `json:"retentions,omitempty"`
 	SignIns     []SignIn       `json:"sign_ins,omitempty"`
+	Unclean     *UncleanEnd    `json:"unclean,omitempty"` // the browser's last end, if that was not a clean one
 	Probing     *Probing       `json:"probing,omitempty"` // a look of the system's at a page
 	Sentences   Sentences      `json:"sentences"`
 }
@@ -173,6 +174,7 @@ type SignIn struct {
 	Account       string        `json:"account,omitempty"`
 	Confirmed     *Confirmation `json:"confirmed"`
 	BeforeRestart bool          `json:"before_restart,omitempty"` // the browser was started again since
+	Prepared      bool          `json:"prepared"`                 // confirmed, on the disk, and not known to be lost
 	Probe         bool          `json:"probe,omitempty"`          // the binding declares how to check it
 	Checked       *AccountNow   `json:"checked,omitempty"`        // what was last found by that
 }

@@ -77,6 +77,8 @@ type Slot struct {
 	// Starting: a browser is wanted and its launch is not recorded yet. A launch that
 	// nobody wants any more is not started.
 	Starting string `json:"starting,omitempty"` // "", lease, person
+	// Unclean is the last end of its browser, if that was not a clean one.
+	Unclean *UncleanEnd `json:"unclean,omitempty"`
 	// Accounts is what was found about the accounts that its bindings expect, by name.
 	Accounts []AccountFound `json:"accounts,omitempty"`
 }

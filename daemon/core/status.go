@@ -84,8 +84,9 @@ func StatusOf(s *State, now Now, name SlotName) *Status {
 		if v.Account == "none" {
 			continue
 		}
-		st.SignIns = append(st.SignIns, SignIn{Binding: b, Account: v.Account, Confirmed: v.Confirmed, BeforeRestart: v.Confirmed.OlderThanRestart(slot), Probe: v.page("account") != nil, Checked: slot.accountNow(b, now)})
+		st.SignIns = append(st.SignIns, SignIn{Binding: b, Account: v.Account, Confirmed: v.Confirmed, BeforeRestart: v.Confirmed.OlderThanRestart(slot), Prepared: v.Confirmed.Prepared(), Probe: v.page("account") != nil, Checked: slot.accountNow(b, now)})
 	}
+	st.Unclean = slot.Unclean
 	st.Probing = t.probing(name)
 	st.Sentences = t.sentences(slot, st)
 	return st
@@ -216,6 +217,9 @@ func (t *tx) sentences(slot *Slot, st *Status) Sentences {
 		if id := v.Checked; id != nil && id.Counts && id.State == "mismatch" && v.Binding == st.Binding {
 			out.Warnings = append(out.Warnings, fmt.Sprintf("The slot is not signed in as binding %s expects (%s).", v.Binding, t.s.Bindings[v.Binding].Expected("account")))
 		}
+	}
+	if u := slot.Unclean; u != nil {
+		out.Warnings = append(out.Warnings, u.sentence(t.now))
 	}
 	for _, a := range st.Asks {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("%s asks for a person: %s", a.Agent, a.Reason))

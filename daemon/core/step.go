@@ -125,6 +125,8 @@ func (t *tx) decide(in Input) *Error {
 		return t.launchRunning(in)
 	case LaunchEnded:
 		return t.launchEnded(in)
+	case Saved:
+		return t.saved(in)
 	case Overdue:
 		return t.notSent(in)
 	case Bypassed:

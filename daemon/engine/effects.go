@@ -326,6 +326,7 @@ func (e *Engine) adopt(slot core.SlotName, l core.Launch) {
 			ended := supervise.Ended{How: err.Error()}
 			if ce, ok := err.(*core.Error); ok && ce.Code == core.CodeNotFound {
 				ended.Verified = true
+				ended.Clean, _ = ce.Detail["clean"].(bool)
 			}
 			e.ended(slot, l.ID, ended)
 			return
@@ -348,7 +349,7 @@ func (e *Engine) watchLaunch(slot core.SlotName, l core.Launch) {
 }
 
 func (e *Engine) ended(slot core.SlotName, id core.LaunchID, ended supervise.Ended) {
-	e.insist(core.LaunchEnded{Slot: slot, Launch: id, Verified: ended.Verified, Containment: ended.Containment, How: ended.How})
+	e.insist(core.LaunchEnded{Slot: slot, Launch: id, Verified: ended.Verified, Containment: ended.Containment, Clean: ended.Clean, How: ended.How})
 	if l := e.link(slot); ended.Verified && l != nil {
 		l.Close("the launch has ended")
 	}

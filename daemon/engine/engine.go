@@ -124,6 +124,7 @@ func New(store Store, sup supervise.Supervisor, clock Clock, log *slog.Logger, o
 	e.group.Go(e.loop)
 	e.group.Go(e.tick)
 	e.group.Go(e.guard)
+	e.group.Go(e.prepare)
 	if opts.Capacity.MemoryMB > 0 {
 		e.group.Go(e.measure)
 	}

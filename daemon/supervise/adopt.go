@@ -107,7 +107,7 @@ func (d *Direct) met(l core.Launch) core.Identity {
 // notRunning refuses the adoption of a launch that has ended, or may have.
 func notRunning(slot core.SlotName, e Ended) *core.Error {
 	if e.Verified {
-		return core.Refuse(core.CodeNotFound, "the launch has ended: "+e.How, "start the slot again")
+		return core.Refuse(core.CodeNotFound, "the launch has ended: "+e.How, "start the slot again").With("clean", e.Clean)
 	}
 	return core.Refuse(core.CodeUnavailable, e.How, "stop the slot: sessiondock slot stop "+string(slot)).With("left", e.Left)
 }

@@ -94,6 +94,8 @@ func (s *Chosen) Bypasses(all map[core.SlotName]core.Launch) map[core.SlotName][
 	return found
 }
 
+func (s *Chosen) Stored(slot core.SlotName) Stored { return s.direct.Stored(slot) }
+
 func (s *Chosen) MemoryMB(l core.Launch) int64 { return s.of(l).MemoryMB(l) }
 
 func (s *Chosen) Name() string { return s.first.Name() }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -103,26 +102,9 @@ func TestChromiumStartAdoptCleanStop(t *testing.T) {
 	if !strings.Contains(e.How, "SIGINT") || !strings.Contains(e.How, "exit code 0") {
 		t.Errorf("How %q", e.How)
 	}
-	if got := exitType(t, f); got != "Normal" {
-		t.Errorf("exit_type %q", got)
+	if got := exitType(f.places().profile); got != "Normal" || !e.Clean {
+		t.Errorf("exit_type %q, clean %v", got, e.Clean)
 	}
-}
-
-func exitType(t *testing.T, f *fixture) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(f.places().profile, "Default", "Preferences"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var prefs struct {
-		Profile struct {
-			ExitType string `json:"exit_type"`
-		} `json:"profile"`
-	}
-	if err := json.Unmarshal(text, &prefs); err != nil {
-		t.Fatal(err)
-	}
-	return prefs.Profile.ExitType
 }
 
 // pipeClient is a client of pipe.sock.

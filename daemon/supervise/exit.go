@@ -55,6 +55,18 @@ func (k *keeper) describeExit() string {
 	}
 }
 
+// endedClean says whether the browser has written all that it had: it ended of its own
+// accord, and its profile says that nothing kept it from that. Before it has run for a
+// while a profile still says so of the run before.
+func (k *keeper) endedClean() bool {
+	select {
+	case <-k.exited:
+		return k.exit.Exited() && k.exit.ExitStatus() == 0 && exitType(k.spec.Profile) == "Normal"
+	default:
+		return false
+	}
+}
+
 func describeExit(ws syscall.WaitStatus) string {
 	if ws.Signaled() {
 		return "killed by " + unix.SignalName(ws.Signal())

@@ -448,13 +448,13 @@ func (k *keeper) verify() {
 // that whoever is told can start the slot again at once; then the answers.
 func (k *keeper) finish(l *net.UnixListener, lock *os.File, how string) {
 	k.result = Ended{
-		Verified: true, Containment: containment,
+		Verified: true, Containment: containment, Clean: k.endedClean(),
 		How: fmt.Sprintf("%s; its keeper has no descendant left, and two looks %d ms apart found no process with the launch's tag or its profile",
 			how, agreeAfter.Milliseconds()),
 	}
 	rec := endRecord{
 		Launch: k.spec.Launch, Generation: k.spec.Generation, AtMs: time.Now().UnixMilli(),
-		Exit: k.describeExit(), Containment: k.result.Containment, How: k.result.How,
+		Exit: k.describeExit(), Containment: k.result.Containment, Clean: k.result.Clean, How: k.result.How,
 	}
 	if err := writeRecord(k.spec.RunDir, rec); err != nil {
 		k.log.Error("end record not written", "err", err)

@@ -107,6 +107,21 @@ func preparePreferences(profile, downloads string) error {
 	return nil
 }
 
+// exitType is what a browser wrote into its profile as it ended: Normal, SessionEnded
+// (by a signal that leaves no time), or Crashed, which it writes as it starts.
+func exitType(profile string) string {
+	text, err := os.ReadFile(filepath.Join(profile, "Default", "Preferences"))
+	var p struct {
+		Profile struct {
+			ExitType string `json:"exit_type"`
+		} `json:"profile"`
+	}
+	if err != nil || json.Unmarshal(text, &p) != nil {
+		return ""
+	}
+	return p.Profile.ExitType
+}
+
 // exitedCleanly changes two members and leaves every other byte of the values as
 // it is. It returns false if there is nothing to change.
 func exitedCleanly(text []byte) ([]byte, bool) {

@@ -31,11 +31,12 @@ type endRecord struct {
 	AtMs        int64         `json:"at"` // unix milliseconds
 	Exit        string        `json:"exit"`
 	Containment string        `json:"containment"`
+	Clean       bool          `json:"clean"`
 	How         string        `json:"how"`
 }
 
 func (r endRecord) ended() Ended {
-	return Ended{Verified: true, Containment: r.Containment, How: r.How}
+	return Ended{Verified: true, Containment: r.Containment, Clean: r.Clean, How: r.How}
 }
 
 func recordPath(runDir string, l core.LaunchID) string {

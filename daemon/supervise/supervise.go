@@ -22,6 +22,7 @@ type Spec struct {
 type Ended struct {
 	Verified    bool
 	Containment string
+	Clean       bool     // the browser has written all that it had
 	How         string   // one sentence for a person
 	Left        []string // what could not be shown to be gone
 }
@@ -45,8 +46,8 @@ type Supervisor interface {
 	Start(ctx context.Context, s Spec) (core.Identity, error)
 	// Adopt finds a recorded launch again after a restart of the daemon, and
 	// returns what was recorded of it or should have been. It refuses with
-	// core.CodeNotFound if the launch is verified to have ended, and with any
-	// other code if nothing can be said.
+	// core.CodeNotFound if the launch is verified to have ended (whether cleanly, says
+	// its detail "clean"), and with any other code if nothing can be said.
 	Adopt(ctx context.Context, slot core.SlotName, l core.Launch) (core.Identity, error)
 	// Wait returns when the launch has ended or cannot be watched any more
 	// (Verified false), or when ctx is done.
@@ -62,6 +63,8 @@ type Supervisor interface {
 	// which are all that run: a debugging port, switch or listening socket that a
 	// launch was not started with.
 	Bypasses(map[core.SlotName]core.Launch) map[core.SlotName][]string
+	// Stored is what the files show in which the slot's browser keeps sign-ins.
+	Stored(slot core.SlotName) Stored
 	// MemoryMB is what the launch uses of the machine's memory; 0 is not known.
 	MemoryMB(l core.Launch) int64
 	// Name is "direct" or "systemd".

@@ -324,6 +324,7 @@ func (s *Systemd) proved(ctx context.Context, slot core.SlotName, l core.Launch,
 		return e
 	}
 	e.Verified = true
+	e.Clean = f.standing == ended && f.end.Clean
 	word := f.end.How
 	if f.standing != ended {
 		// Nobody has watched that no descendant is left, in whatever group.

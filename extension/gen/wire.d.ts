@@ -310,6 +310,8 @@ export interface Status {
   asks?: AskNow[] | null;
   retentions?: RetentionNow[] | null;
   sign_ins?: SignIn[] | null;
+  /** the browser's last end, if that was not a clean one */
+  unclean?: UncleanEnd | null;
   /** a look of the system's at a page */
   probing?: Probing | null;
   sentences: Sentences;
@@ -502,6 +504,8 @@ export interface SignIn {
   confirmed: Confirmation | null;
   /** the browser was started again since */
   before_restart?: boolean;
+  /** confirmed, on the disk, and not known to be lost */
+  prepared: boolean;
   /** the binding declares how to check it */
   probe?: boolean;
   /** what was last found by that */
@@ -519,6 +523,12 @@ export interface Confirmation {
   launch: LaunchID;
   generation: number;
   note?: string;
+  /**
+   * SavedMs is when the sign-in was known to be on the disk, LostMs when its browser
+   * ended before that, without a clean stop. Both 0: a crash now would lose it.
+   */
+  saved?: number;
+  lost?: number;
 }
 
 /** AccountNow is what was found about an account, as people see it. */
@@ -541,6 +551,15 @@ export interface AccountNow {
   /** a lease may rest on it */
   counts: boolean;
   before_restart?: boolean;
+}
+
+/** UncleanEnd is an end of a browser that wrote nothing more. */
+export interface UncleanEnd {
+  launch: LaunchID;
+  generation: number;
+  /** unix milliseconds, when it was known */
+  at: number;
+  how: string;
 }
 
 /** Probing is a probe under way. */

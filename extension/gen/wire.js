@@ -136,6 +136,7 @@ const STRUCTS = Object.freeze({
     asks: { kind: 'array', optional: true, nullable: true, element: { kind: 'object', struct: 'AskNow' } },
     retentions: { kind: 'array', optional: true, nullable: true, element: { kind: 'object', struct: 'RetentionNow' } },
     sign_ins: { kind: 'array', optional: true, nullable: true, element: { kind: 'object', struct: 'SignIn' } },
+    unclean: { kind: 'object', optional: true, nullable: true, struct: 'UncleanEnd' },
     probing: { kind: 'object', optional: true, nullable: true, struct: 'Probing' },
     sentences: { kind: 'object', struct: 'Sentences' },
   },
@@ -264,6 +265,7 @@ const STRUCTS = Object.freeze({
     account: { kind: 'string', optional: true },
     confirmed: { kind: 'object', nullable: true, struct: 'Confirmation' },
     before_restart: { kind: 'bool', optional: true },
+    prepared: { kind: 'bool' },
     probe: { kind: 'bool', optional: true },
     checked: { kind: 'object', optional: true, nullable: true, struct: 'AccountNow' },
   },
@@ -274,6 +276,8 @@ const STRUCTS = Object.freeze({
     launch: { kind: 'string' },
     generation: { kind: 'int' },
     note: { kind: 'string', optional: true },
+    saved: { kind: 'int', optional: true },
+    lost: { kind: 'int', optional: true },
   },
   AccountNow: {
     binding: { kind: 'string' },
@@ -288,6 +292,12 @@ const STRUCTS = Object.freeze({
     past: { kind: 'string', optional: true },
     counts: { kind: 'bool' },
     before_restart: { kind: 'bool', optional: true },
+  },
+  UncleanEnd: {
+    launch: { kind: 'string' },
+    generation: { kind: 'int' },
+    at: { kind: 'int' },
+    how: { kind: 'string' },
   },
   Probing: {
     probe: { kind: 'string' },

@@ -72,6 +72,9 @@ func (l *Launches) Stop(_ context.Context, _ core.SlotName, launch core.Launch, 
 	return supervise.Ended{Verified: true, How: "told to end"}
 }
 
+// Stored is an empty profile that nobody writes to.
+func (*Launches) Stored(core.SlotName) supervise.Stored { return supervise.Stored{} }
+
 func (*Launches) MemoryMB(core.Launch) int64 { return 0 }
 
 func (l *Launches) Owns(core.Launch, peer.Cred) *core.Error { return l.Refuse }
