@@ -20,7 +20,7 @@ crash:     N ?= 500
 powerloss: N ?= 100000
 teardown:  N ?= 1000
 
-.PHONY: help build demo install packages test check bench fuzz sim explore crash powerloss teardown deps deps-demo clean
+.PHONY: help build demo install packages test check bench fuzz sim explore crash powerloss teardown logins deps deps-demo clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -83,8 +83,12 @@ powerloss: ## cut the power at every system call of the store (N=states, SEED=),
 teardown: ## end launches from which processes escape, under a real user manager (N=launches, SEED=; needs root)
 	@$(GO) run ./e2e/teardown -n=$(N) -seed=$(SEED)
 
+logins: ## what becomes of a sign-in when a browser's run ends, in every way, into docs/LOGINS.md (needs root)
+	@.ci/deps chromium systemd session-bus xvfb
+	$(GO) run ./e2e/logins -write docs/LOGINS.md
+
 deps: ## install what building, tests and demo need, by the distribution and npm
-	@.ci/deps chromium node npm cc strace systemd session-bus rpm2cpio cpio
+	@.ci/deps chromium node npm cc strace systemd session-bus xvfb rpm2cpio cpio
 	@if [ ! -x extension/node_modules/.bin/tsc ]; then \
 		echo "npm ci (extension: typescript and Chromium's types, into extension/node_modules)"; \
 		npm ci --prefix extension --no-audit --no-fund || echo "npm has failed: the extension's types will not be checked" >&2; \

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra/doc"
 
 	"sessiondock.dev/sessiondock/install"
+	"sessiondock.dev/sessiondock/manifests"
 )
 
 // pages are the completions and manual pages below data, a directory such as
@@ -60,7 +61,13 @@ func pages(data string) ([]install.File, error) {
 		}
 		return nil
 	}
-	return files, visit(root)
+	if err := visit(root); err != nil {
+		return nil, err
+	}
+	return files, add("man/man1", "sessiondockd.1", "manual page", func(b *bytes.Buffer) error {
+		_, err := b.Write(manifests.DaemonPage(date.Format("Jan 2006")))
+		return err
+	})
 }
 
 // builtAt dates the pages by the version they describe, so that the same version always

@@ -84,18 +84,7 @@ func main() {
 		os.Exit(packagings())
 	}
 	var o options
-	f := flag.NewFlagSet("sessiondockd", flag.ContinueOnError)
-	f.StringVar(&o.browser, "browser", "", "the Chromium to start (default: the first one found in PATH)")
-	packaging := f.String("packaging", "", "how the extension is put into browsers: policy, external or load (default: the strongest that works here; with --debug load)")
-	f.StringVar(&o.debug, "debug", "", "start browsers with a debugging pipe or port, which is a way round the fence: demonstrations, tests and benchmarks only")
-	f.IntVar(&o.browsers, "max-browsers", 0, "how many browsers may run at a time; who needs another waits, and an idle one is stopped to make room (0: no bound)")
-	f.Int64Var(&o.memoryMB, "max-memory", 0, "how much memory, in MB, running browsers may use before another waits (0: no bound)")
-	f.StringVar(&o.keep, "supervisor", "", "what holds browsers: systemd, the user's service manager, or direct, a small process for each (default: systemd if it can be reached)")
-	o.journal = engine.DefaultKeep
-	f.DurationVar(&o.journal.Age, "journal-age", o.journal.Age, "how long entries of the journal are kept; then they are trimmed, and closed actions lose their details (0: no bound)")
-	f.Int64Var(&o.journal.Bytes, "journal-size", o.journal.Bytes, "how many bytes the journal may take before its oldest entries are trimmed (0: no bound)")
-	f.BoolVar(&o.verbose, "verbose", false, "log more")
-	f.Usage = func() { fmt.Fprint(f.Output(), usage); f.PrintDefaults() }
+	f, packaging := flags(&o)
 	err := f.Parse(os.Args[1:])
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -120,6 +109,23 @@ func main() {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
+}
+
+// flags are the daemon's. The manual page names each of them: manifests/sessiondockd.1.tmpl.
+func flags(o *options) (f *flag.FlagSet, packaging *string) {
+	f = flag.NewFlagSet("sessiondockd", flag.ContinueOnError)
+	f.StringVar(&o.browser, "browser", "", "the Chromium to start (default: the first one found in PATH)")
+	packaging = f.String("packaging", "", "how the extension is put into browsers: policy, external or load (default: the strongest that works here; with --debug load)")
+	f.StringVar(&o.debug, "debug", "", "start browsers with a debugging pipe or port, which is a way round the fence: demonstrations, tests and benchmarks only")
+	f.IntVar(&o.browsers, "max-browsers", 0, "how many browsers may run at a time; who needs another waits, and an idle one is stopped to make room (0: no bound)")
+	f.Int64Var(&o.memoryMB, "max-memory", 0, "how much memory, in MB, running browsers may use before another waits (0: no bound)")
+	f.StringVar(&o.keep, "supervisor", "", "what holds browsers: systemd, the user's service manager, or direct, a small process for each (default: systemd if it can be reached)")
+	o.journal = engine.DefaultKeep
+	f.DurationVar(&o.journal.Age, "journal-age", o.journal.Age, "how long entries of the journal are kept; then they are trimmed, and closed actions lose their details (0: no bound)")
+	f.Int64Var(&o.journal.Bytes, "journal-size", o.journal.Bytes, "how many bytes the journal may take before its oldest entries are trimmed (0: no bound)")
+	f.BoolVar(&o.verbose, "verbose", false, "log more")
+	f.Usage = func() { fmt.Fprint(f.Output(), usage); f.PrintDefaults() }
+	return f, packaging
 }
 
 func run(o options) error {

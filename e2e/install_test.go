@@ -141,7 +141,7 @@ func TestInstallAndUninstall(t *testing.T) {
 		".config/systemd/user/sessiondock.socket", ".config/systemd/user/sessiondock.service", ".config/systemd/user/sockets.target.wants/sessiondock.socket",
 		".config/chromium/NativeMessagingHosts/dev.sessiondock.host.json",
 		".local/share/bash-completion/completions/sessiondock", ".local/share/zsh/site-functions/_sessiondock", ".local/share/fish/vendor_completions.d/sessiondock.fish",
-		".local/share/man/man1/sessiondock.1", ".local/share/man/man1/sessiondock-slot-create.1",
+		".local/share/man/man1/sessiondock.1", ".local/share/man/man1/sessiondock-slot-create.1", ".local/share/man/man1/sessiondockd.1",
 		".local/share/sessiondock/extension/packed/1/sessiondock.crx", ".local/state/sessiondock/install.json",
 	} {
 		if now[path] == "" {

@@ -175,7 +175,11 @@ func TestChromiumPipeAndCrash(t *testing.T) {
 	time.Sleep(3 * time.Second)
 	again.conn.Close()
 
-	f.mustEnd(f.d.Stop(f.ctx(), f.slot, l, StopNow))
+	e := f.d.Stop(f.ctx(), f.slot, l, StopNow)
+	f.mustEnd(e)
+	if e.Clean {
+		t.Error("a kill is called a clean end")
+	}
 	if _, _, locked := readLock(f.places().profile); !locked {
 		t.Error("a killed browser leaves its lock; this one did not, so the test shows nothing")
 	}

@@ -12,6 +12,7 @@
 package manager
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"os"
@@ -33,8 +34,16 @@ const (
 	homeVar  = "SESSIONDOCK_MANAGER_HOME"
 	uidVar   = "SESSIONDOCK_MANAGER_UID"
 
+	// groups is where control groups of version 2 are mounted in a run.
+	groups = "/sys/fs/cgroup"
+
 	// upWithin is how long the manager may take until it has started its default target.
 	upWithin = 20 * time.Second
+	// endWithin is how long it may take to end its units and itself.
+	endWithin = 40 * time.Second
+
+	// namesFD is where the program asks for another host name.
+	namesFD = 3
 )
 
 // systemd is where distributions put the program; it is in no PATH.
@@ -45,6 +54,9 @@ type Home struct{ Dir string }
 
 // Bin is where the run's programs lie.
 func (h Home) Bin() string { return filepath.Join(h.Dir, "bin") }
+
+// ControlGroup is the directory of the run's own control group.
+func (h Home) ControlGroup() string { return filepath.Join(groups, filepath.Base(h.Dir)) }
 
 // Units is where the manager looks for unit files first. DaemonReload makes it look.
 func (h Home) Units() string { return filepath.Join(h.Dir, "home", ".config", "systemd", "user") }
@@ -133,7 +145,7 @@ func Rerun(run Run) (code int, err error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Pdeathsig:  syscall.SIGKILL,
-		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWCGROUP,
+		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWCGROUP | syscall.CLONE_NEWUTS,
 	}
 	if code, err = exitCode(cmd); err != nil {
 		return 0, err
@@ -154,6 +166,9 @@ func Stage() {
 		code, err = stageGroups()
 	case "init":
 		code, err = stageInit()
+	case "program":
+		unix.CloseOnExec(namesFD)
+		return
 	default:
 		return
 	}
@@ -205,7 +220,6 @@ func stageGroups() (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	const groups = "/sys/fs/cgroup"
 	if err := errors.Join(
 		step("make mounts private", unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")),
 		step("leave the old control groups", ignore(unix.EINVAL, unix.Unmount(groups, unix.MNT_DETACH))),
@@ -218,7 +232,7 @@ func stageGroups() (code int, err error) {
 	); err != nil {
 		return 0, err
 	}
-	group := filepath.Join(groups, filepath.Base(os.Getenv(homeVar)))
+	group := Home{os.Getenv(homeVar)}.ControlGroup()
 	if err := os.Mkdir(group, 0o755); err != nil {
 		return 0, err
 	}
@@ -302,6 +316,12 @@ func stageInit() (int, error) {
 	cmd.Env = append(environ(home, uid), stageVar+"=program", homeVar+"="+home.Dir, uidVar+"="+strconv.Itoa(uid))
 	cmd.Dir = filepath.Join(home.Dir, "home")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	names, ask, err := os.Pipe()
+	if err != nil {
+		return 0, err
+	}
+	cmd.ExtraFiles = []*os.File{ask} // becomes namesFD
+	go rename(names)
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, unix.SIGINT, unix.SIGTERM)
 	if err := cmd.Start(); err != nil {
@@ -322,17 +342,82 @@ func stageInit() (int, error) {
 	return status.ExitStatus(), nil
 }
 
+// rename gives the run's machine the names that the program asks for. Only root may.
+func rename(names *os.File) {
+	for lines := bufio.NewScanner(names); lines.Scan(); {
+		if err := unix.Sethostname(lines.Bytes()); err != nil {
+			fmt.Fprintln(os.Stderr, "error: private user manager: set the host name:", err)
+		}
+	}
+}
+
+// SetHostname names the machine anew, as the run sees it.
+func (h Home) SetHostname(name string) error {
+	if _, err := unix.Write(namesFD, []byte(name+"\n")); err != nil {
+		return fmt.Errorf("set the host name: %w", err)
+	}
+	for end := time.Now().Add(time.Second); ; time.Sleep(time.Millisecond) {
+		if now, err := os.Hostname(); err != nil || now == name {
+			return err
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("the host name did not become %s", name)
+		}
+	}
+}
+
+// RestartManager ends the run's manager, which ends its units first, as a logout does,
+// and starts another.
+func (h Home) RestartManager() error {
+	uid := os.Getuid()
+	pid, err := managerPID()
+	if err != nil {
+		return err
+	}
+	if err := unix.Kill(pid, unix.SIGTERM); err != nil {
+		return err
+	}
+	for end := time.Now().Add(endWithin); unix.Kill(pid, 0) == nil; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			return fmt.Errorf("the manager does not end within %v", endWithin)
+		}
+	}
+	manager, err := start(h, uid)
+	if err != nil {
+		return err
+	}
+	go manager.Wait() // with the run
+	return nil
+}
+
+// managerPID finds the run's manager: the only systemd among its processes.
+func managerPID() (int, error) {
+	files, err := filepath.Glob("/proc/[0-9]*/comm")
+	if err != nil {
+		return 0, err
+	}
+	for _, f := range files {
+		if text, err := os.ReadFile(f); err == nil && string(text) == "systemd\n" {
+			return strconv.Atoi(filepath.Base(filepath.Dir(f)))
+		}
+	}
+	return 0, errors.New("no manager runs")
+}
+
 // start starts the manager and waits until it is up.
 func start(home Home, uid int) (*exec.Cmd, error) {
 	path, err := program()
 	if err != nil {
 		return nil, err
 	}
-	log, err := os.Create(filepath.Join(home.Dir, "manager.log"))
+	log, err := os.OpenFile(filepath.Join(home.Dir, "manager.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
+	if err := log.Chown(uid, uid); err != nil { // who starts the next one is no root
+		return nil, err
+	}
 	manager := as(uid, exec.Command(path, "--user", "--log-target=console", "--log-level=notice"))
 	manager.Env, manager.Dir, manager.Stdout, manager.Stderr = environ(home, uid), "/", log, log
 	if err := manager.Start(); err != nil {
@@ -352,6 +437,9 @@ func start(home Home, uid int) (*exec.Cmd, error) {
 }
 
 func as(uid int, cmd *exec.Cmd) *exec.Cmd {
+	if os.Getuid() == uid {
+		return cmd
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
 	return cmd
 }

@@ -3,11 +3,14 @@
 package programs
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // sources says what each program is built from.
@@ -28,4 +31,34 @@ func BuildWith(dir string, flags ...string) error {
 		}
 	}
 	return nil
+}
+
+// BuildNext builds a daemon as the next version would be: with another build of the
+// extension.
+func BuildNext(to string) error {
+	const part = "extension/words.js"
+	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
+	if err != nil {
+		return fmt.Errorf("where the source is: %w", err)
+	}
+	source := filepath.Join(strings.TrimSpace(string(dir)), part)
+	text, err := os.ReadFile(source)
+	if err != nil {
+		return err
+	}
+	temp, err := os.MkdirTemp("", "next-")
+	if err != nil {
+		return err
+	}
+	changed, overlay := filepath.Join(temp, "words.js"), filepath.Join(temp, "overlay.json")
+	list, err := json.Marshal(map[string]any{"Replace": map[string]string{source: changed}})
+	if err == nil {
+		err = errors.Join(os.WriteFile(changed, append(text, "// The next build.\n"...), 0o644), os.WriteFile(overlay, list, 0o644))
+	}
+	if err == nil {
+		cmd := exec.Command("go", "build", "-trimpath", "-overlay", overlay, "-o", to, "sessiondock.dev/sessiondock/daemon")
+		cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+		err = cmd.Run()
+	}
+	return errors.Join(err, os.RemoveAll(temp))
 }
