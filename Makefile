@@ -19,8 +19,9 @@ explore:   SIZE ?= whole
 crash:     N ?= 500
 powerloss: N ?= 100000
 teardown:  N ?= 1000
+launches:  N ?= 200
 
-.PHONY: help build demo install packages test check bench fuzz sim explore crash powerloss teardown logins deps deps-demo clean
+.PHONY: help build demo install packages test check bench fuzz sim explore crash powerloss teardown launches logins deps deps-demo clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,6 +83,9 @@ powerloss: ## cut the power at every system call of the store (N=states, SEED=),
 
 teardown: ## end launches from which processes escape, under a real user manager (N=launches, SEED=; needs root)
 	@$(GO) run ./e2e/teardown -n=$(N) -seed=$(SEED)
+
+launches: ## start and stop a real Chromium, and look for what is left (N=launches; needs root)
+	@$(GO) run ./e2e/launches -n=$(N)
 
 logins: ## what becomes of a sign-in when a browser's run ends, in every way, into docs/LOGINS.md (needs root)
 	@.ci/deps chromium systemd session-bus xvfb

@@ -273,6 +273,8 @@ func TestStatusFitsAndNamesUnknown(t *testing.T) {
 		SignIns: []core.SignIn{
 			{Binding: "stock", Account: "ops", Confirmed: &core.Confirmation{By: "human:cli", AtMs: 1, Note: "looked"}, BeforeRestart: true},
 			{Binding: "till", Account: "ops"},
+			{Binding: "saved", Confirmed: &core.Confirmation{By: "human:cli", AtMs: 1, SavedMs: 2}, Prepared: true},
+			{Binding: "gone", Confirmed: &core.Confirmation{By: "human:cli", AtMs: 1, LostMs: 2}},
 		},
 		Sentences: core.Sentences{Warnings: []string{"Code that the agent put into this page may still run. Reload before you type a secret.", "eve asks for a person: may I?"}},
 	}
@@ -297,7 +299,7 @@ func TestStatusFitsAndNamesUnknown(t *testing.T) {
 			"waiting, place 1: ben for binding nightly, priority 5, 1m30s left to wait: held by a person (popup); key till held by cleo for 9 min more (slot b)",
 			"eve asks for a person: may I?", "sessiondock lease answer 01D --approve | --decline",
 			"eve asks to keep its lease for 1h0m0s more: the import is not done", "sessiondock retain approve 01D",
-			"before the last restart of the browser (looked)", "the sign-in as ops is not confirmed: sessiondock confirm till"} {
+			"before the last restart of the browser (looked); not on the disk yet", "; on the disk since ", "it may be LOST: the browser ended without a clean stop at ", "sessiondock confirm gone", "the sign-in as ops is not confirmed: sessiondock confirm till"} {
 			if !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
 				t.Errorf("%q is missing:\n%s", want, text)
 			}

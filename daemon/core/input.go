@@ -348,8 +348,12 @@ type (
 	Measured struct { // what running browsers use of the memory
 		MemoryMB map[SlotName]int64
 	}
-	Restarted struct{} // the daemon has loaded its journal
-	Tick      struct{}
+	Restarted struct { // the daemon has loaded its journal
+		// Clean names the slots whose browser had ended cleanly before the machine was
+		// restarted.
+		Clean map[SlotName]bool
+	}
+	Tick struct{}
 )
 
 func (CreateSlot) input()       {}

@@ -234,7 +234,7 @@ func (t *tx) adopt(in Adopt) *Error {
 // restarted makes the state of a daemon that has just loaded its journal: nobody
 // has control, epochs go on above the ceiling, and what was open is unknown until
 // its watcher is attested again (I14).
-func (t *tx) restarted() *Error {
+func (t *tx) restarted(in Restarted) *Error {
 	for _, name := range t.s.slotNames() {
 		s := t.slot(name)
 		if s.Removed {
@@ -276,7 +276,7 @@ func (t *tx) restarted() *Error {
 		}
 		t.log("restarted", s, "", "", fmt.Sprintf("epochs go on above %d", before))
 		if rebooted {
-			t.launchEnded(LaunchEnded{Slot: name, Launch: s.Launch.ID, Verified: true, How: "the machine was rebooted"})
+			t.launchEnded(LaunchEnded{Slot: name, Launch: s.Launch.ID, Verified: true, Clean: in.Clean[name], How: "the machine was rebooted"})
 			t.by = "system"
 		}
 		if s.Launch.Live() && s.Launch.StopAsked {

@@ -91,6 +91,18 @@ func TestASignInIsLostWithABrowserThatCrashed(t *testing.T) {
 	}
 }
 
+// TestASignInAfterAReboot is what the browser's end before it was.
+func TestASignInAfterAReboot(t *testing.T) {
+	for _, clean := range []bool{true, false} {
+		w, _ := confirmed(t)
+		w.now.BootID, w.now.BootMs = "boot-2", 5
+		w.must(core.Restarted{Clean: map[core.SlotName]bool{"shop": clean}})
+		if in, u := w.signIn(), w.slot().Unclean; in.Prepared != clean || in.Confirmed.Lost() == clean || (u == nil) != clean {
+			t.Errorf("clean %v: %s, %s", clean, dump(in), dump(u))
+		}
+	}
+}
+
 // TestALaunchThatDidNotStartLosesNothing, and says nothing of the crash before it.
 func TestALaunchThatDidNotStartLosesNothing(t *testing.T) {
 	w, launch := confirmed(t)

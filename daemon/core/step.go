@@ -136,7 +136,7 @@ func (t *tx) decide(in Input) *Error {
 	case Trim:
 		return t.trim(in)
 	case Restarted:
-		return t.restarted()
+		return t.restarted(in)
 	case Tick:
 		return t.tick()
 	}

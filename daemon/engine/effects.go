@@ -323,11 +323,7 @@ func (e *Engine) adopt(slot core.SlotName, l core.Launch) {
 	e.background(func() {
 		found, err := e.sup.Adopt(e.ctx, slot, l)
 		if err != nil {
-			ended := supervise.Ended{How: err.Error()}
-			if ce, ok := err.(*core.Error); ok && ce.Code == core.CodeNotFound {
-				ended.Verified = true
-				ended.Clean, _ = ce.Detail["clean"].(bool)
-			}
+			ended := notFound(err)
 			e.ended(slot, l.ID, ended)
 			return
 		}
@@ -338,6 +334,16 @@ func (e *Engine) adopt(slot core.SlotName, l core.Launch) {
 		}
 		e.watchLaunch(slot, l)
 	})
+}
+
+// notFound is what the refusal of an adoption says of the launch's end.
+func notFound(err error) supervise.Ended {
+	ended := supervise.Ended{How: err.Error()}
+	if ce, ok := err.(*core.Error); ok && ce.Code == core.CodeNotFound {
+		ended.Verified = true
+		ended.Clean, _ = ce.Detail["clean"].(bool)
+	}
+	return ended
 }
 
 // watchLaunch reports a launch's end.

@@ -108,7 +108,7 @@ func New(store Store, sup supervise.Supervisor, clock Clock, log *slog.Logger, o
 		cancel()
 		return nil, err
 	}
-	res := core.Step(e.state, e.clock(), nil, core.Restarted{})
+	res := core.Step(e.state, e.clock(), nil, core.Restarted{Clean: e.endedBefore()})
 	if err := e.store.Commit(&res.Delta); err != nil {
 		cancel()
 		return nil, err
@@ -132,6 +132,19 @@ func New(store Store, sup supervise.Supervisor, clock Clock, log *slog.Logger, o
 		e.carry(eff) // a stop that the former daemon did not finish
 	}
 	return e, nil
+}
+
+// endedBefore names the slots whose browser ended cleanly before the machine's restart.
+func (e *Engine) endedBefore() map[core.SlotName]bool {
+	clean := map[core.SlotName]bool{}
+	boot := e.clock().BootID
+	for name, s := range e.state.Slots {
+		if s.Launch.Live() && s.Launch.BootID != boot {
+			_, err := e.sup.Adopt(e.ctx, name, *s.Launch)
+			clean[name] = err != nil && notFound(err).Clean
+		}
+	}
+	return clean
 }
 
 func (e *Engine) load() error {

@@ -35,11 +35,14 @@ type whereabouts struct {
 
 // find establishes where a launch stands.
 func (d *Direct) find(ctx context.Context, slot core.SlotName, l core.Launch) whereabouts {
-	if otherBoot(l) {
-		return whereabouts{standing: ended, end: Ended{Verified: true, Containment: containment,
-			How: "the machine has been restarted since the launch began"}}
-	}
 	p := d.cfg.Dirs.places(slot)
+	if otherBoot(l) {
+		end := Ended{Verified: true, Containment: containment, How: "the machine has been restarted since the launch began"}
+		if r, there, err := readRecord(p.logs, l.ID); err == nil && there {
+			end.Clean = r.Clean
+		}
+		return whereabouts{standing: ended, end: end}
+	}
 	known := d.keeperOf(l)
 	ask, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
@@ -63,7 +66,7 @@ func (d *Direct) find(ctx context.Context, slot core.SlotName, l core.Launch) wh
 		}
 	}
 	// Read last: a keeper writes its record before it goes.
-	r, there, rerr := readRecord(p.run, l.ID)
+	r, there, rerr := readRecord(p.logs, l.ID)
 	switch {
 	case there:
 		d.forget(l.ID)

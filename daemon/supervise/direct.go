@@ -25,8 +25,8 @@ import (
 // $XDG_DATA_HOME/sessiondock.
 type Dirs struct {
 	DataDir  string // profiles, downloads, the extension
-	RunDir   string // sockets, end records
-	StateDir string // logs
+	RunDir   string // sockets
+	StateDir string // logs, end records
 	CacheDir string // disk caches, temporary files
 }
 
@@ -222,7 +222,7 @@ func (d *Direct) prepareLocked(browser string, p places, s Spec) (keeperSpec, er
 	if err := p.make(); err != nil {
 		return keeperSpec{}, err
 	}
-	if err := removeIfThere(recordPath(p.run, s.Launch)); err != nil {
+	if err := removeIfThere(recordPath(p.logs, s.Launch)); err != nil {
 		return keeperSpec{}, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
@@ -247,7 +247,7 @@ func (d *Direct) prepareLocked(browser string, p places, s Spec) (keeperSpec, er
 	}
 	return keeperSpec{
 		Slot: s.Slot, Launch: s.Launch, Generation: s.Generation,
-		Lock: p.lock, Profile: p.profile, RunDir: p.run, LogDir: p.logs, WorkDir: p.downloads, Hostnames: names,
+		Lock: p.lock, Profile: p.profile, RunDir: p.run, LogDir: p.logs, WorkDir: p.downloads, Temp: p.temp, Hostnames: names,
 		Argv: append([]string{browser}, argv...),
 		Env:  environment(os.Environ(), p, d.cfg.HostSocket, s),
 		Pipe: s.Debug == "pipe", Over: ext.over, version: version, packaging: ext.way,

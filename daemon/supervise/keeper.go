@@ -56,6 +56,7 @@ type keeperSpec struct {
 	RunDir     string        `json:"run_dir"`
 	LogDir     string        `json:"log_dir"`
 	WorkDir    string        `json:"work_dir"`
+	Temp       string        `json:"temp"`
 	Hostnames  []string      `json:"hostnames"`
 	Argv       []string      `json:"argv"`
 	Env        []string      `json:"env"`
@@ -145,7 +146,7 @@ func (k *keeper) run(to *os.File) error {
 	k.log = slog.New(slog.NewTextHandler(logFile, nil)).
 		With("slot", k.spec.Slot, "launch", k.spec.Launch, "generation", k.spec.Generation)
 
-	pruneRecords(k.spec.RunDir)
+	pruneRecords(k.spec.LogDir)
 	l, err := peer.Listen(k.socket(), 0o600)
 	if err != nil {
 		return err
@@ -456,10 +457,14 @@ func (k *keeper) finish(l *net.UnixListener, lock *os.File, how string) {
 		Launch: k.spec.Launch, Generation: k.spec.Generation, AtMs: time.Now().UnixMilli(),
 		Exit: k.describeExit(), Containment: k.result.Containment, Clean: k.result.Clean, How: k.result.How,
 	}
-	if err := writeRecord(k.spec.RunDir, rec); err != nil {
+	if err := writeRecord(k.spec.LogDir, rec); err != nil {
 		k.log.Error("end record not written", "err", err)
 	}
 	os.Remove(filepath.Join(k.spec.RunDir, "pipe.sock"))
+	// Nobody is left who could use it, and nobody else can yet.
+	if err := os.RemoveAll(k.spec.Temp); err != nil {
+		k.log.Warn("temporary files are left", "err", err)
+	}
 	l.Close()
 	lock.Close()
 	close(k.done)

@@ -152,6 +152,9 @@ func (d *Direct) pack(ctx context.Context, browser string, v chromium.Version, p
 	if err != nil {
 		return packaged{}, err
 	}
+	if err := d.renewWorker(p); err != nil {
+		return packaged{}, err
+	}
 	out := packaged{way: way}
 	external := filepath.Join(p.profile, "External Extensions", d.cfg.ExtensionID+".json")
 	if way != ByExternal {
@@ -192,6 +195,27 @@ func (d *Direct) pack(ctx context.Context, browser string, v chromium.Version, p
 	return out, writeEtc(p.etc, v.Etc(), manifests.Policy(manifests.Slot{
 		ExtensionID: d.cfg.ExtensionID, UpdateXML: pkg.Update, DownloadDir: p.downloads, Test: s.Debug != "",
 	}))
+}
+
+// workers are where a profile keeps the scripts of service workers, of sites and of the
+// extension, as they were when they were registered.
+var workers = []string{"Database", "ScriptCache"}
+
+// renewWorker lets a profile that ran another build of the extension forget the scripts of
+// its service workers. Otherwise the browser would find the extension's under the same
+// address, and run the former build again, in a package of the new one. A site registers
+// its own anew when it is next visited; what it has stored stays.
+func (d *Direct) renewWorker(p places) error {
+	mark := filepath.Join(p.slot, "extension")
+	if was, err := os.ReadFile(mark); err == nil && string(was) == d.cfg.ExtensionBuild {
+		return nil
+	}
+	for _, name := range workers {
+		if err := os.RemoveAll(filepath.Join(p.profile, "Default", "Service Worker", name)); err != nil {
+			return err
+		}
+	}
+	return writeFile(mark, []byte(d.cfg.ExtensionBuild))
 }
 
 // quiet keeps the browser from asking the network by itself. A launch that has to

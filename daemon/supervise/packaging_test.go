@@ -195,6 +195,29 @@ func TestSlotsPolicyStandsBesideTheMachines(t *testing.T) {
 
 // TestWhatIsInstalled: what the preferences say is believed only with the files there,
 // and forgetting leaves everything else as it is.
+// TestAnotherBuildForgetsTheWorkers, and the same one does not.
+func TestAnotherBuildForgetsTheWorkers(t *testing.T) {
+	f := setup(t, polite)
+	p := f.places()
+	at := func(name string) string { return filepath.Join(p.profile, "Default", "Service Worker", name) }
+	for _, build := range []string{"b1", "b2"} {
+		f.d.cfg.ExtensionBuild = build
+		for again := range 2 {
+			for _, name := range append([]string{"CacheStorage"}, workers...) {
+				if err := os.MkdirAll(at(name), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := f.d.renewWorker(p); err != nil {
+				t.Fatal(err)
+			}
+			if gone := !exists(at("Database")) && !exists(at("ScriptCache")); gone != (again == 0) || !exists(at("CacheStorage")) {
+				t.Errorf("build %s, start %d: gone %v", build, again+1, gone)
+			}
+		}
+	}
+}
+
 func TestWhatIsInstalled(t *testing.T) {
 	profile, id := t.TempDir(), strings.Repeat("a", 32)
 	path := filepath.Join(profile, "Default", "Preferences")

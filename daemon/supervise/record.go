@@ -24,7 +24,8 @@ const maxRecord = 64 << 10
 
 // endRecord says that a launch has ended and how that was verified. Only a
 // verified end has one. It is written before anybody is told, so that a daemon
-// which comes later learns the same.
+// which comes later learns the same, after the machine's restart too: whether the browser
+// had ended cleanly before that.
 type endRecord struct {
 	Launch      core.LaunchID `json:"launch"`
 	Generation  int64         `json:"generation"`
@@ -39,20 +40,20 @@ func (r endRecord) ended() Ended {
 	return Ended{Verified: true, Containment: r.Containment, Clean: r.Clean, How: r.How}
 }
 
-func recordPath(runDir string, l core.LaunchID) string {
-	return filepath.Join(runDir, "end-"+string(l)+".json")
+func recordPath(dir string, l core.LaunchID) string {
+	return filepath.Join(dir, "end-"+string(l)+".json")
 }
 
-func writeRecord(runDir string, r endRecord) error {
+func writeRecord(dir string, r endRecord) error {
 	text, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	return writeFile(recordPath(runDir, r.Launch), text)
+	return writeFile(recordPath(dir, r.Launch), text)
 }
 
-func readRecord(runDir string, l core.LaunchID) (endRecord, bool, error) {
-	f, err := os.Open(recordPath(runDir, l))
+func readRecord(dir string, l core.LaunchID) (endRecord, bool, error) {
+	f, err := os.Open(recordPath(dir, l))
 	if errors.Is(err, fs.ErrNotExist) {
 		return endRecord{}, false, nil
 	}
@@ -71,8 +72,8 @@ func readRecord(runDir string, l core.LaunchID) (endRecord, bool, error) {
 }
 
 // pruneRecords removes the oldest end records of a slot.
-func pruneRecords(runDir string) {
-	entries, err := os.ReadDir(runDir)
+func pruneRecords(dir string) {
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return
 	}
@@ -88,7 +89,7 @@ func pruneRecords(runDir string) {
 	}
 	slices.SortFunc(records, func(a, b aged) int { return b.at.Compare(a.at) })
 	for _, r := range records[min(len(records), keepRecords):] {
-		os.Remove(filepath.Join(runDir, r.name))
+		os.Remove(filepath.Join(dir, r.name))
 	}
 }
 

@@ -66,12 +66,18 @@ func TestCleanStop(t *testing.T) {
 }
 
 func TestStopOfOneWhoIgnoresSignals(t *testing.T) {
-	f := setup(t, stubborn)
+	f := setup(t, `touch "$TMPDIR/left"`+"\n"+stubborn)
 	l := f.start(f.spec())
 	eventually(t, "five processes", func() bool { return len(tagged(t, l.ID)) >= 5 })
+	if !exists(filepath.Join(f.places().temp, "left")) {
+		t.Error("it has no temporary file, so the test shows nothing")
+	}
 	f.mustEnd(f.d.Stop(f.ctx(), f.slot, l, StopNow))
 	if left := tagged(t, l.ID); len(left) != 0 {
 		t.Errorf("verified, and left are %v", left)
+	}
+	if exists(f.places().temp) {
+		t.Error("its temporary files are left")
 	}
 }
 
@@ -125,8 +131,34 @@ func TestBrowserThatEndsByItself(t *testing.T) {
 	if left := tagged(t, l.ID); len(left) != 0 {
 		t.Errorf("the browser's child outlived the launch: %v", left)
 	}
-	if _, there, err := readRecord(f.places().run, l.ID); !there || err != nil {
+	if _, there, err := readRecord(f.places().logs, l.ID); !there || err != nil {
 		t.Errorf("no end record: %v", err)
+	}
+}
+
+// TestCleanEnd: an end is clean if the browser exited without a fault, and has said in its
+// profile that it went by itself.
+func TestCleanEnd(t *testing.T) {
+	const says = `mkdir -p "$P/Default"; lock; sleep 0.2; echo '{"profile":{"exit_type":"%s"}}' > "$P/Default/Preferences"; rm "$P/SingletonLock"; exit %d` + "\n"
+	for _, c := range []struct {
+		says  string
+		code  int
+		clean bool
+	}{{"Normal", 0, true}, {"Normal", 3, false}, {"SessionEnded", 0, false}, {"Crashed", 0, false}} {
+		f := setup(t, fmt.Sprintf(says, c.says, c.code))
+		l := f.start(f.spec())
+		e := f.d.Wait(f.ctx(), f.slot, l)
+		f.mustEnd(e)
+		again := f.d.Stop(f.ctx(), f.slot, l, StopNow) // by the record
+		refusal := mustCode(t, adopt(f.d.Adopt(f.ctx(), f.slot, l)), core.CodeNotFound)
+		former := l
+		former.BootID = "another"
+		if e := mustCode(t, adopt(f.d.Adopt(f.ctx(), f.slot, former)), core.CodeNotFound); e.Detail["clean"] != c.clean {
+			t.Errorf("%s, exit code %d: after a restart of the machine %v", c.says, c.code, e.Detail)
+		}
+		if e.Clean != c.clean || again.Clean != c.clean || refusal.Detail["clean"] != c.clean {
+			t.Errorf("%s, exit code %d: clean %v, by the record %v, to who adopts %v", c.says, c.code, e.Clean, again.Clean, refusal.Detail)
+		}
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 func TestMain(m *testing.M) { os.Exit(manager.RunTests(m, prepare)) }
 
 // TestSignIns plays the cells that take seconds: a clean stop, one with a page that asks
-// whether it may be left, and a crash. The others are make logins.
+// whether it may be left, a crash, and an upgrade. The others are make logins.
 func TestSignIns(t *testing.T) {
 	home := manager.Need(t)
 	if _, err := exec.LookPath("chromium"); err != nil {
@@ -35,8 +35,8 @@ func TestSignIns(t *testing.T) {
 			t.Errorf("%s: %s", o.name(), why)
 		}
 	}
-	early := outcomes[len(outcomes)-1]
-	if early.site.signedIn() || !early.said.lost || !strings.Contains(early.line, "may be LOST") {
+	early := outcomes[2]
+	if early.way.id != "early" || early.site.signedIn() || !early.said.lost || !strings.Contains(early.line, "may be LOST") {
 		t.Errorf("a browser that was killed early: %+v", early)
 	}
 }

@@ -77,7 +77,7 @@ var ways = []way{
 		}
 		return p.home.SetHostname("renamed-" + p.display)
 	}},
-	{id: "upgrade", name: "upgrade of the extension, then a clean stop", clean: true, keeps: true, happens: func(ctx context.Context, p *play) error {
+	{id: "upgrade", name: "upgrade of the extension, then a clean stop", clean: true, keeps: true, quick: true, happens: func(ctx context.Context, p *play) error {
 		if err := os.Rename(filepath.Join(p.home.Bin(), nextDaemon), filepath.Join(p.home.Bin(), "sessiondockd")); err != nil {
 			return err
 		}
