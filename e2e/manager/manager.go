@@ -259,18 +259,22 @@ func stageGroups() (code int, err error) {
 }
 
 // nameUser gives the uid a name within the run: a session bus does not start for one
-// that has none.
+// that has none. The name lies in a layer above /etc. A file mounted over /etc/passwd
+// would be uncovered as soon as somebody on the machine adds a user.
 func nameUser(home Home, uid int) error {
 	text, err := os.ReadFile("/etc/passwd")
 	if err != nil {
 		return err
 	}
-	named := filepath.Join(home.Dir, "passwd")
-	line := fmt.Sprintf("sessiondock-test:x:%d:%d::%s:/bin/sh\n", uid, uid, filepath.Join(home.Dir, "home"))
-	if err := os.WriteFile(named, append(text, line...), 0o644); err != nil {
+	const upper, work = "/run/etc", "/run/etc-work" // /run is the run's own
+	if err := errors.Join(os.Mkdir(upper, 0o755), os.Mkdir(work, 0o755)); err != nil {
 		return err
 	}
-	return unix.Mount(named, "/etc/passwd", "", unix.MS_BIND, "")
+	line := fmt.Sprintf("sessiondock-test:x:%d:%d::%s:/bin/sh\n", uid, uid, filepath.Join(home.Dir, "home"))
+	if err := os.WriteFile(filepath.Join(upper, "passwd"), append(text, line...), 0o644); err != nil {
+		return err
+	}
+	return unix.Mount("overlay", "/etc", "overlay", 0, "lowerdir=/etc,upperdir="+upper+",workdir="+work)
 }
 
 // removeGroup ends what is left in a group and removes it with all below it.
