@@ -78,7 +78,7 @@ var ways = []way{
 		return p.home.SetHostname("renamed-" + p.display)
 	}},
 	{id: "upgrade", name: "upgrade of the extension, then a clean stop", clean: true, keeps: true, quick: true, happens: func(ctx context.Context, p *play) error {
-		if err := os.Rename(filepath.Join(p.home.Bin(), nextDaemon), filepath.Join(p.home.Bin(), "sessiondockd")); err != nil {
+		if err := p.swapDaemons(); err != nil {
 			return err
 		}
 		was, err := p.build()
@@ -100,6 +100,13 @@ var ways = []way{
 
 // nextDaemon is a daemon with another build of the extension.
 const nextDaemon = "sessiondockd.next"
+
+// swapDaemons puts the daemon with the other build in the place of this one, and keeps
+// this one for the next cell.
+func (p *play) swapDaemons() error {
+	now, next := filepath.Join(p.home.Bin(), "sessiondockd"), filepath.Join(p.home.Bin(), nextDaemon)
+	return errors.Join(os.Rename(now, now+".old"), os.Rename(next, now), os.Rename(now+".old", next))
+}
 
 // build is the extension's that was packed last. A browser with another than the daemon's
 // is not connected.
