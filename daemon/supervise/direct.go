@@ -85,10 +85,10 @@ func (d *Direct) members(l core.Launch) []peer.Proc {
 		return nil
 	}
 	var out []peer.Proc
-	for pids := children(keeper.PID); len(pids) > 0; pids = pids[1:] {
+	for pids := peer.Children(keeper.PID); len(pids) > 0; pids = pids[1:] {
 		if p, err := peer.Read(pids[0]); err == nil && !p.Dead {
 			out = append(out, p)
-			pids = append(pids, children(p.PID)...)
+			pids = append(pids, peer.Children(p.PID)...)
 		}
 	}
 	return out

@@ -25,7 +25,7 @@ func killTree(root peer.Proc) []peer.Proc {
 	groups := map[int]bool{root.Group: true} // never the keeper's own
 	for queue := []peer.Proc{root}; len(queue) > 0; queue = queue[1:] {
 		parent := queue[0]
-		for _, pid := range children(parent.PID) {
+		for _, pid := range peer.Children(parent.PID) {
 			p, ok := killChild(parent, pid, groups)
 			if ok {
 				found = append(found, p)

@@ -380,32 +380,3 @@ func runs(p peer.Proc) bool {
 	now, err := peer.Read(p.PID)
 	return err == nil && now.Same(p) && !now.Dead
 }
-
-// children lists the direct children of a process, as the kernel keeps them.
-// It is far quicker than a look at all of /proc, which is what lets a kill
-// outpace processes that fork. Kernels may lack it; then it is empty.
-func children(pid int) []int {
-	tasks := "/proc/" + strconv.Itoa(pid) + "/task/"
-	dir, err := os.Open(tasks)
-	if err != nil {
-		return nil
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return nil
-	}
-	var out []int
-	for _, name := range names {
-		text, err := os.ReadFile(tasks + name + "/children")
-		if err != nil {
-			continue
-		}
-		for _, f := range strings.Fields(string(text)) {
-			if n, err := strconv.Atoi(f); err == nil {
-				out = append(out, n)
-			}
-		}
-	}
-	return out
-}
