@@ -3,36 +3,44 @@ package main
 import (
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sessiondock.dev/sessiondock/daemon/peer"
 )
 
 // The command of `run` has a process group of its own, so that a signal reaches all of
-// it and nothing else. At a terminal that group is in the foreground, as a shell's job
-// would be.
+// it and nothing else. At a terminal that group is in the foreground as long as we are
+// where it is, as a shell's job would be: a job in the background stays there.
 
 func ownGroup() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setpgid: true}
-	if isTerminal(os.Stdin) {
+	if inForeground(unix.Getpgrp()) {
 		attr.Foreground, attr.Ctty = true, int(os.Stdin.Fd())
 	}
 	return attr
 }
 
-// takeTerminal makes our own group the foreground one again.
-func takeTerminal() {
-	if !isTerminal(os.Stdin) {
+// inForeground says whether a process group has the terminal.
+func inForeground(group int) bool {
+	now, err := unix.IoctlGetInt(int(os.Stdin.Fd()), unix.TIOCGPGRP)
+	return err == nil && now == group
+}
+
+// passTerminal makes one group the foreground one, if another is that now, or one that
+// has ended. A terminal that a living third has is left to it.
+func passTerminal(from, to int) {
+	fd := int(os.Stdin.Fd())
+	now, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP)
+	if err != nil || now != from && unix.Kill(-now, 0) != unix.ESRCH {
 		return
 	}
 	// A background group that takes the terminal is stopped by this signal.
 	signal.Ignore(unix.SIGTTOU)
-	_ = unix.IoctlSetPointerInt(int(os.Stdin.Fd()), unix.TIOCSPGRP, unix.Getpgrp())
+	_ = unix.IoctlSetPointerInt(fd, unix.TIOCSPGRP, to)
 }
 
 // pause stops the command and ourselves, and goes on with it.
@@ -42,23 +50,13 @@ func (d *delegated) pause() {
 	_ = unix.Kill(-d.cmd.Process.Pid, unix.SIGCONT)
 }
 
-// descendants lists the processes below one, as the kernel keeps them.
+// descendants lists the processes below one.
 func descendants(pid int) []int {
 	var out []int
 	for todo := []int{pid}; len(todo) > 0; todo = todo[1:] {
-		tasks, err := filepath.Glob("/proc/" + strconv.Itoa(todo[0]) + "/task/*/children")
-		if err != nil {
-			continue
-		}
-		for _, t := range tasks {
-			text, err := os.ReadFile(t)
-			if err != nil {
-				continue // it has ended
-			}
-			for _, f := range strings.Fields(string(text)) {
-				if n, err := strconv.Atoi(f); err == nil && !slices.Contains(out, n) {
-					out, todo = append(out, n), append(todo, n)
-				}
+		for _, n := range peer.Children(todo[0]) {
+			if !slices.Contains(out, n) {
+				out, todo = append(out, n), append(todo, n)
 			}
 		}
 	}
@@ -72,7 +70,7 @@ func endAll(left []int) []int {
 		for _, pid := range left {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
-		reap()
+		reap(0)
 		if left = descendants(os.Getpid()); len(left) == 0 {
 			return nil
 		}
@@ -81,12 +79,12 @@ func endAll(left []int) []int {
 	return left
 }
 
-// reap takes the status of every child that has ended. It is called once the command
-// itself has been waited for.
-func reap() {
-	for {
-		if pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); pid <= 0 || err != nil {
-			return
+// reap takes the status of every child that has ended, but of the command, which is
+// waited for by itself.
+func reap(command int) {
+	for _, pid := range peer.Children(os.Getpid()) {
+		if pid != command {
+			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"sessiondock": main})
+	testscript.Main(m, map[string]func(){"sessiondock": main, "at-terminal": atTerminal})
 }
 
 // TestScripts runs the real program where no daemon is.

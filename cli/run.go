@@ -181,6 +181,10 @@ func (d *delegated) run() error {
 	signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGCONT, unix.SIGTSTP, unix.SIGWINCH)
 	defer signal.Stop(signals)
 
+	orphans := make(chan os.Signal, 1) // one more to come is enough to look again
+	signal.Notify(orphans, unix.SIGCHLD)
+	defer signal.Stop(orphans)
+
 	d.cmd = exec.Command(d.path, d.args[1:]...)
 	d.cmd.Args[0] = d.args[0]
 	d.cmd.Stdin, d.cmd.Stdout, d.cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -195,6 +199,7 @@ func (d *delegated) run() error {
 	if err := d.cmd.Start(); err != nil {
 		return core.Refuse(core.CodeUnavailable, "the command did not start: "+err.Error(), "")
 	}
+	group := d.cmd.Process.Pid
 	done := make(chan error, 1)
 	go func() { done <- d.cmd.Wait() }()
 
@@ -208,12 +213,17 @@ func (d *delegated) run() error {
 	for {
 		select {
 		case err := <-done:
-			takeTerminal()
+			passTerminal(group, unix.Getpgrp())
 			return d.ended(err)
+		case <-orphans:
+			reap(group)
 		case s := <-signals:
 			if s == unix.SIGTSTP {
 				d.pause()
 				continue
+			}
+			if s == unix.SIGCONT {
+				passTerminal(unix.Getpgrp(), group) // a shell has brought us to the foreground
 			}
 			_ = unix.Kill(-d.cmd.Process.Pid, s.(unix.Signal)) // a group that has ended needs none
 		case <-every.C:
@@ -222,7 +232,7 @@ func (d *delegated) run() error {
 			if d.over() {
 				d.say("the lease has ended: the command is ended too")
 				err := d.end(done)
-				takeTerminal()
+				passTerminal(group, unix.Getpgrp())
 				return d.ended(err)
 			}
 		}
@@ -287,7 +297,7 @@ func (d *delegated) end(done <-chan error) error {
 // ended ends what the command left behind where that was asked for, and turns its end
 // into ours.
 func (d *delegated) ended(err error) error {
-	reap()
+	reap(0)
 	if left := descendants(os.Getpid()); len(left) > 0 {
 		if d.stopWithLease {
 			left = endAll(left)
