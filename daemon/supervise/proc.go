@@ -83,6 +83,12 @@ func (s scope) search(inspect func(*sight)) ([]finding, error) {
 	if err != nil {
 		return nil, err
 	}
+	holder, held := s.lockHolder()
+	if held && holder.kind == ours {
+		if p := table[holder.proc.PID]; p != nil && !p.later {
+			p.ours, p.why = true, holder.why
+		}
+	}
 	s.markDescendants(table)
 	var reapers map[int]bool
 	var out []finding
@@ -103,9 +109,9 @@ func (s scope) search(inspect func(*sight)) ([]finding, error) {
 			out = append(out, finding{p.Proc, obscure, "started after the launch, and cannot be looked into"})
 		}
 	}
-	if f, held := s.lockHolder(); held {
-		if p := table[f.proc.PID]; p == nil || !p.later {
-			out = append(out, f)
+	if held && holder.kind == user {
+		if p := table[holder.proc.PID]; p == nil || !p.later {
+			out = append(out, holder)
 		}
 	}
 	return out, nil
@@ -339,6 +345,11 @@ func (s scope) lockHolder() (finding, bool) {
 	args, err := readBounded("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	if err != nil || !mentions(args, s.profile) {
 		return finding{}, false
+	}
+	if s.since != 0 && p.StartTime >= s.since && ownedByUs(pid) {
+		// Chromium writes its title over its environment, and with it over the tag. Of a
+		// profile there is one browser, and the slot's lock has kept every other launch out.
+		return finding{p, ours, "is the browser that holds the profile's lock"}, true
 	}
 	return finding{p, user, "holds the profile's lock"}, true
 }
