@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"sessiondock.dev/sessiondock/daemon/core"
@@ -22,9 +21,10 @@ type truth struct {
 	lost     map[core.SlotName]bool                // its browser said that it has seen more than the database
 	handed   map[core.SlotName]core.Epoch          // at which a person last gave it back, with the browser or without
 	maxUntil map[core.LeaseID]core.Deadline
-	holds    map[core.HoldID]bool         // presses that a daemon has heard of
-	numbers  map[core.SlotName]core.Epoch // the highest that was given to a person, recorded or not
-	statuses map[int]bool                 // with which the website has answered anything
+	approved map[core.LeaseID]core.Deadline // what a person has last let a lease live to, at most
+	holds    map[core.HoldID]bool           // presses that a daemon has heard of
+	numbers  map[core.SlotName]core.Epoch   // the highest that was given to a person, recorded or not
+	statuses map[int]bool                   // with which the website has answered anything
 }
 
 // deed is what has happened of one action.
@@ -48,7 +48,7 @@ func newTruth() truth {
 	return truth{
 		actions: map[core.ActionID]*deed{}, ran: map[string]core.ActionID{}, grants: map[string]core.LeaseID{}, issued: map[string]string{},
 		recorded: map[core.SlotName]map[core.Epoch]bool{}, lost: map[core.SlotName]bool{}, handed: map[core.SlotName]core.Epoch{},
-		maxUntil: map[core.LeaseID]core.Deadline{}, statuses: map[int]bool{}, holds: map[core.HoldID]bool{}, numbers: map[core.SlotName]core.Epoch{},
+		maxUntil: map[core.LeaseID]core.Deadline{}, approved: map[core.LeaseID]core.Deadline{}, statuses: map[int]bool{}, holds: map[core.HoldID]bool{}, numbers: map[core.SlotName]core.Epoch{},
 	}
 }
 
@@ -321,7 +321,7 @@ func (t *truth) committed(w *world, delta *core.Delta) {
 		t.claim(w, a)
 	}
 	for _, l := range delta.Leases {
-		approved := l.Retention != nil && l.Retention.Until == l.MaxUntil && slices.Contains([]string{"approved", "acknowledged"}, l.Retention.State)
+		approved := t.approved[l.ID] == l.MaxUntil
 		if was, ok := t.maxUntil[l.ID]; ok && l.MaxUntil.BootID == was.BootID && l.MaxUntil.BootMs > was.BootMs && !approved {
 			w.violated("I13", "the maximum of lease %s grew from %d to %d", l.ID, was.BootMs, l.MaxUntil.BootMs)
 		}
@@ -398,6 +398,9 @@ func (t *truth) step(w *world, before, after *core.State, in core.Input) {
 		if t.lost[name] && s.Holder.Kind == "agent" && (old == nil || s.Epoch != old.Epoch) {
 			w.violated("L14", "%s was granted at epoch %d although its browser has seen more than the database", name, s.Epoch)
 		}
+	}
+	if d, ok := in.(core.DecideRetention); ok && d.Approved && before.Leases[d.Lease] != nil && !before.Leases[d.Lease].Expires.Passed(w.now()) {
+		t.approved[d.Lease] = after.Leases[d.Lease].MaxUntil // by a person, in time
 	}
 	if hello, ok := in.(core.Hello); ok {
 		t.hello(before, after, hello)

@@ -355,6 +355,21 @@ func TestRetentionIsApprovedBeforeTheEndOrNot(t *testing.T) { // I13
 		w.pass(11_000)
 		w.wantState("l", core.LeaseEnded)
 	})
+	t.Run("asked again", func(t *testing.T) {
+		w, _ := begin(t)
+		again := core.Retain{Lease: "l", Cap: "cap-l", ID: "other", ForMs: 60_000, Reason: "the import is not done"}
+		if res := w.must(again); !res.Repeat || res.Lease.Retention.ID != "ret" {
+			t.Fatalf("%+v", res)
+		}
+		w.must(core.DecideRetention{Lease: "l", ID: "ret", Approved: true, By: "human:cli"})
+		if res := w.must(again); !res.Repeat || res.Lease.Retention.State != "approved" {
+			t.Fatalf("after the approval: %+v", res)
+		}
+		again.ForMs = 90_000
+		w.refused(core.CodeConflict, again) // the approval is not lost by it
+		w.must(core.Acknowledge{Lease: "l", Cap: "cap-l", ID: "ret"})
+		w.must(again)
+	})
 	t.Run("not acknowledged", func(t *testing.T) {
 		w, _ := begin(t)
 		w.must(core.DecideRetention{Lease: "l", ID: "ret", Approved: true, By: "human:cli"})

@@ -32,10 +32,13 @@ func (t *tx) retain(in Retain) *Error {
 		return Refuse(CodeInvalid, "for_ms is out of range", "1000 to seven days")
 	case in.Reason == "" || len(in.Reason) > 1024:
 		return Refuse(CodeInvalid, "reason is missing or longer than 1024 bytes", "say why more time is needed: a person decides on it")
-	case l.Retention != nil && l.Retention.State == "requested" && l.Retention.Epoch == l.Epoch:
-		if l.Retention.ForMs == in.ForMs && l.Retention.Reason == in.Reason {
+	case l.Retention != nil && l.Retention.Epoch == l.Epoch && (l.Retention.State == "requested" || l.Retention.State == "approved"):
+		switch r := l.Retention; {
+		case r.ForMs == in.ForMs && r.Reason == in.Reason:
 			t.res.Repeat = true
 			return nil
+		case r.State == "approved":
+			return Refuse(CodeConflict, "an earlier request of this lease was approved", "acknowledge it: sessiondock retain acknowledge").With("retention", r.ID)
 		}
 		return Refuse(CodeConflict, "an earlier request of this lease waits for a person", "wait for its answer").With("retention", l.Retention.ID)
 	}
