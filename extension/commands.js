@@ -60,7 +60,7 @@ export class Commands {
     const fail = (/** @type {Refusal} */ error) => this.#refuse(order, error);
     if (order.tab === 0 && !NO_TAB.has(order.kind)) {
       // Whether the epoch has ended is the more useful answer of the two.
-      fail(this.#gate.check(order) ?? refuse('not_found', 'this lease has no tab', 'open one'));
+      fail(this.#gate.check(order) ?? refuse('not_found', 'this lease has no tab', 'open one: the verb tabs with op new'));
       return;
     }
     if (order.kind === 'barrier') this.#sessions.submit(order, false, () => void this.#barrier(order), fail);

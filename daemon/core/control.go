@@ -394,7 +394,7 @@ func (t *tx) handback(in Handback) *Error {
 		}
 		if len(open) > 0 {
 			return Refuse(CodeConflict, "not everything is settled: "+open[0],
-				"settle it, or hand back all the same (--confirm): nobody gets the slot before it is settled").With("open", open)
+				"wait a moment, decide it (sessiondock resolve ACTION), or hand back all the same (--confirm): nobody gets the slot before it is settled").With("open", open)
 		}
 	}
 	lease := LeaseID("")

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
@@ -309,7 +310,7 @@ func (e *Engine) start(eff core.StartLaunch) {
 		e.log.Error("browser did not start", "slot", eff.Slot, "err", err)
 		ended := e.sup.Stop(context.WithoutCancel(e.ctx), eff.Slot, launch, supervise.StopNow)
 		e.starts.Delete(id) // who asks from here on has not been answered by this
-		e.ended(eff.Slot, id, supervise.Ended{Verified: ended.Verified, Containment: ended.Containment, How: "it did not start: " + err.Error()})
+		e.ended(eff.Slot, id, supervise.Ended{Verified: ended.Verified, Containment: ended.Containment, How: "it did not start: " + withHint(err)})
 		return
 	}
 	launch.Identity = started
@@ -390,4 +391,12 @@ func (e *Engine) stop(eff core.StopLaunch) {
 		}
 	}
 	e.ended(eff.Slot, l.ID, e.sup.Stop(context.WithoutCancel(e.ctx), eff.Slot, l, mode))
+}
+
+// withHint words an error with what mends it.
+func withHint(err error) string {
+	if e, ok := errors.AsType[*core.Error](err); ok && e.Hint != "" {
+		return e.Message + " (" + e.Hint + ")"
+	}
+	return err.Error()
 }
