@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -66,7 +67,8 @@ func (t *tx) fence(s *Slot, hold HoldID, fromPerson bool) {
 	t.tell(s)
 	t.emit(SendFence{
 		Slot: s.Name, Epoch: s.Epoch, Person: s.Holder.Kind == "human",
-		FromPerson: fromPerson, Hold: hold, WatchMs: t.watchMs(s),
+		// The fence that first answered a press may have been overtaken by this one.
+		FromPerson: fromPerson, Hold: cmp.Or(hold, s.LastHold), WatchMs: t.watchMs(s),
 	})
 }
 

@@ -440,3 +440,23 @@ func TestALaunchThatWasToldToEndWhileItStartedIsToldAgain(t *testing.T) {
 		}
 	}
 }
+
+// A press that came with a hello, and a handback before its fence was sent: the fence that
+// is sent answers the press.
+func TestAPressIsAnsweredByWhateverFenceIsSent(t *testing.T) {
+	w := prepared(t)
+	w.must(core.LinkLost{Slot: "shop", Nonce: nonce, Why: "EOF"})
+	w.must(core.LinkUp{Slot: "shop", Nonce: "link-2"})
+	w.must(core.Hello{Slot: "shop", Nonce: "link-2", Instance: instance, Hold: "press", Mark: 1})
+	w.sent = nil
+	w.must(core.Handback{Slot: "shop", Confirm: true, By: "human:cli"})
+	answered := false
+	for _, e := range w.sent {
+		if f, ok := e.(core.SendFence); ok {
+			answered = f.Hold == "press" && f.Epoch == w.slot().Epoch
+		}
+	}
+	if !answered {
+		t.Fatalf("sent: %s", dump(w.sent))
+	}
+}
