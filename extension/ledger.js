@@ -35,6 +35,8 @@ import {MAX_ACTIONS, MAX_EVIDENCE, OVERTAKEN_MS, WATCH_MS} from './limits.js';
  * @property {number} lastTick of the ledger's count when its last effect was dispatched
  * @property {boolean} input it sent input, or something failed: only a barrier shows rest
  * @property {boolean} errors an effect was answered by an error
+ * @property {boolean} adrift a command that was neither input nor script was cut off: a navigation
+ *   may go on, and a barrier says nothing of it
  * @property {boolean} asked the document asked to be replaced, after an effect
  * @property {boolean} navigable a navigation of its tab may be its own: none was committed since
  *   its last effect, or one came first that was the page's
@@ -97,7 +99,7 @@ export class Ledger {
     if (!entry) {
       entry = {
         action: order.action, epoch: order.epoch, rev: 0, dispatched: 0, open: 0, openInputs: 0, lastTick: 0,
-        input: false, errors: false, asked: false, navigable: true, navigableMs: 0, creating: false,
+        input: false, errors: false, adrift: false, asked: false, navigable: true, navigableMs: 0, creating: false,
         tab: order.tab, document, script: false, how: 'open', howRule: '',
         requests: new Map(), more: 0, downloads: new Map(),
         firstMs: this.#wallMs(), restMs: 0, watchMs: watchMs || WATCH_MS, fencedMs: 0,
@@ -141,6 +143,7 @@ export class Ledger {
     if (!entry || entry.open === 0) return;
     if (order.method.startsWith('Input.') && entry.openInputs > 0) entry.openInputs--;
     if (end !== 'cut') entry.open--;
+    else if (!order.method.startsWith('Input.') && !order.script) entry.adrift = true;
     if (end !== 'answered') {
       entry.errors = true;
       entry.input = true;
@@ -173,7 +176,7 @@ export class Ledger {
   barrier(document, tick) {
     for (const entry of this.#of(document)) {
       if (entry.lastTick > tick || entry.how === 'ended' || entry.how === 'barrier') continue;
-      if (entry.open > 0 && !entry.input && !entry.script) continue;
+      if (entry.open > 0 && (entry.adrift || (!entry.input && !entry.script))) continue;
       this.#rest(entry, 'barrier', 'barrier_in_document');
     }
   }

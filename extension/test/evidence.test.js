@@ -113,6 +113,23 @@ test('a page that navigates by itself does not hide what was asked for', async (
   assert.equal(ledger.navigates(entry, 60_000, 'GET'), false);
 });
 
+test('a navigation that was cut off is not at rest because a barrier passed', () => {
+  const ledger = new Ledger(() => 1, () => {});
+  const go = order('A', {method: 'Page.navigate'});
+  ledger.dispatched(go, 'D', 1);
+  ledger.settled(go, 'cut');
+  ledger.barrier('D', ledger.tick());
+  assert.equal(ledger.get('A').how, 'open');
+  ledger.replaced(1, 'D');
+  assert.equal(ledger.get('A').how, 'lost');
+
+  const press = order('B', {method: 'Input.dispatchMouseEvent'});
+  ledger.dispatched(press, 'E', 1);
+  ledger.settled(press, 'cut');
+  ledger.barrier('E', ledger.tick());
+  assert.equal(ledger.get('B').how, 'barrier', 'input is');
+});
+
 test('by worker: no tab, the page’s origin, and said to be weak', async () => {
   const it = await clicked();
   const worker = {documentId: undefined, tabId: -1, type: 'xmlhttprequest'};
