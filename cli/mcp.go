@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -168,7 +169,7 @@ CLIENT is one of ` + clientNames() + `.`,
 			}
 			for _, client := range mcpClients {
 				if client.name == args[0] {
-					return a.mcpConfig(c, client.where, client.render, core.BindingName(binding), or(to, client.name), forDur)
+					return a.mcpConfig(c, client.where, client.render, core.BindingName(binding), cmp.Or(to, client.name), forDur)
 				}
 			}
 			return usage(c, "%q is not a client whose configuration is known: %s", args[0], clientNames())
@@ -178,13 +179,6 @@ CLIENT is one of ` + clientNames() + `.`,
 	c.Flags().StringVar(&to, "to", "", "the agent's name, as people will read it (default: the client's)")
 	c.Flags().DurationVar(&forDur, "for", 0, "how long the delegation is good (default 24h)")
 	return c
-}
-
-func or(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }
 
 func (a *app) mcpConfig(c *cobra.Command, where string, render func(mcpServer) (string, error), binding core.BindingName, to string, d time.Duration) error {

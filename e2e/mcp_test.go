@@ -175,7 +175,7 @@ func TestToolsSayThatControlWasTaken(t *testing.T) {
 	}
 	u.refuses("browser_click", args{"target": save}, "CONTROL WAS TAKEN AWAY", "human", "session_ask_person")
 	u.says("session_ask_person", args{"reason": "go on", "wait_seconds": 0.5}, "the person has the browser", "again")
-	u.says("session_action", args{}, "")
+	u.says("session_action", args{}, "click ")
 
 	done := make(chan string, 1)
 	go func() {

@@ -176,7 +176,7 @@ export class Ledger {
   barrier(document, tick) {
     for (const entry of this.#of(document)) {
       if (entry.lastTick > tick || entry.how === 'ended' || entry.how === 'barrier') continue;
-      if (entry.open > 0 && (entry.adrift || (!entry.input && !entry.script))) continue;
+      if (entry.adrift || (entry.open > 0 && !entry.input && !entry.script)) continue;
       this.#rest(entry, 'barrier', 'barrier_in_document');
     }
   }
@@ -373,6 +373,7 @@ export class Ledger {
         openInputs: 0,
         input: true,
         errors: item.errors || item.open > 0,
+        adrift: item.adrift === true || (item.open > item.openInputs && !item.script),
         creating: false,
         lastTick: 0,
         requests: new Map(item.requests),

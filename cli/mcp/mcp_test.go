@@ -70,6 +70,11 @@ func TestOutcomeForbidsWhatIsNotKnown(t *testing.T) {
 			}
 		}
 	}
+	for watching, want := range map[bool]string{true: "was seen so far", false: "was seen"} {
+		if text := outcome(&core.Record{Class: core.Write, Local: core.Finished, Remote: core.NoneSeen, Watching: watching}); !strings.HasSuffix(text, want) {
+			t.Errorf("watching %v: %s", watching, text)
+		}
+	}
 	if text := outcome(&core.Record{Class: core.Read, Local: core.LocalUnknown}); strings.Contains(text, "NOT") {
 		t.Errorf("of a look: %s", text)
 	}

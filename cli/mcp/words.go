@@ -20,6 +20,9 @@ func outcome(r *core.Record) string {
 		b.WriteString("failed in the page, and had no effect there")
 	case r.Local == core.Finished && r.Remote == core.NoneSeen:
 		b.WriteString("done; no request to the website was seen")
+		if r.Watching {
+			b.WriteString(" so far")
+		}
 	case r.Local == core.Finished && r.Remote == core.InFlight:
 		b.WriteString("done in the page; the website has not answered yet")
 	case r.Local == core.Finished && r.Remote == core.AbortedLocally:

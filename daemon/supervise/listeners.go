@@ -59,6 +59,10 @@ func askListeners() (map[string]string, error) {
 		return nil, err
 	}
 	defer unix.Close(fd)
+	// An answer without an end must not make the looker blind for ever.
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1}); err != nil {
+		return nil, err
+	}
 	out, us, buf := map[string]string{}, uint32(os.Geteuid()), make([]byte, diagBuffer)
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
 		req := diagRequest{family: family, protocol: unix.IPPROTO_TCP, states: 1 << tcpListen}

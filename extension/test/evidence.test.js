@@ -123,6 +123,14 @@ test('a navigation that was cut off is not at rest because a barrier passed', ()
   ledger.replaced(1, 'D');
   assert.equal(ledger.get('A').how, 'lost');
 
+  // A worker that begins anew knows no more of it than the one that was cut off.
+  const former = new Ledger(() => 1, () => {});
+  former.dispatched(go, 'D', 1);
+  const next = new Ledger(() => 1, () => {});
+  next.restore(former.snapshot());
+  next.barrier('D', next.tick());
+  assert.equal(next.get('A').how, 'open');
+
   const press = order('B', {method: 'Input.dispatchMouseEvent'});
   ledger.dispatched(press, 'E', 1);
   ledger.settled(press, 'cut');
