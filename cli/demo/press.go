@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -144,16 +145,21 @@ func (h *Hand) PressIf(ctx context.Context, button string) (bool, error) {
 
 // Press waits until the button can be pressed and presses it with the mouse.
 func (h *Hand) Press(ctx context.Context, button string) error {
+	last := "the popup has not said why"
 	for {
-		if err := h.Open(ctx); err != nil {
+		err := h.Open(ctx)
+		if err == nil {
+			var at point
+			var why string
+			if at, why, err = h.place(ctx, button); err == nil && why == "" {
+				return h.click(ctx, at)
+			}
+			last = cmp.Or(why, last)
+		} else if ctx.Err() == nil {
 			return err
 		}
-		at, why, err := h.place(ctx, button)
-		if err == nil && why == "" {
-			return h.click(ctx, at)
-		}
 		if wait(ctx, 30*time.Millisecond) != nil {
-			return errors.Join(fmt.Errorf("the popup's button %q cannot be pressed: %s", button, why), err)
+			return errors.Join(fmt.Errorf("the popup's button %q cannot be pressed: %s", button, last), err)
 		}
 	}
 }
