@@ -86,10 +86,6 @@ export class Dock {
     const answer = (/** @type {unknown} */ port, /** @type {any} */ message) => void this.link.answer(port, message);
     this.commands = new Commands({browser, gate, ledger, documents, tabs, sessions, answer});
     this.people = new People({browser, gate, memory, link, ledger, stopList: () => this.#stopList()});
-    memory.keep(() => ({
-      run: true, ledger: ledger.snapshot(), scripts: documents.scripts(), starts: link.attempt, apart: tabs.apart(),
-      probes: this.probe.tabs(),
-    }));
   }
 
   /**
@@ -142,7 +138,11 @@ export class Dock {
   #ready = Promise.resolve();
 
   async #prepare() {
-    const [stored, tabs] = await Promise.all([this.memory.load(), this.#browser.tabs()]);
+    const begin = (/** @type {Record<string, any>} */ stored) => {
+      this.link.start(Number.isInteger(stored.starts) ? stored.starts : 0);
+      return stored;
+    };
+    const [stored, tabs] = await Promise.all([this.memory.load().then(begin), this.#browser.tabs()]);
     for (const tab of tabs) this.tabs.put(tab);
     // One tab that cannot be looked into does not keep the others from being known.
     const learnt = (/** @type {unknown} */ error) => note('could not look into a tab', error);
@@ -153,14 +153,18 @@ export class Dock {
     // Those of a browser that has just begun are the ones that it came with.
     if (stored.run === true && this.#personHolds()) for (const tab of this.#early ?? []) this.tabs.setApart(tab);
     this.#early = null;
+    // Not before: what a former worker stored is not to be written over unread.
+    this.memory.keep(() => ({
+      run: true, ledger: this.ledger.snapshot(), scripts: this.documents.scripts(), starts: this.link.attempt,
+      apart: this.tabs.apart(), probes: this.probe.tabs(),
+    }));
     this.memory.touch();
     this.gate.hold = this.memory.hold;
     if (this.memory.mark.epoch > 0) this.gate.raise(this.memory.mark.epoch);
     this.probe.restore(stored.probes);
     await this.sessions.adopt().catch((error) => note('could not list debugger targets', error));
     await Promise.resolve(this.#browser.wakeEveryHalfMinute()).catch((error) => note('alarm', error));
-    const starts = Number.isInteger(stored.starts) ? stored.starts : 0;
-    this.link.start(starts);
+    this.link.ready();
   }
 
   // The link.

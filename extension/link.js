@@ -47,6 +47,7 @@ export class Link {
   #welcomedMs = 0;
   #attempt = 0;
   #chunkId = 0;
+  /** What came before anybody was ready for it, in its order; null from then on. @type {(() => void)[] | null} */ #early = [];
   #browser;
   #events;
   #limit;
@@ -77,7 +78,8 @@ export class Link {
   }
 
   /**
-   * Begins, or goes on if nothing is under way.
+   * Begins, or goes on if nothing is under way. The host takes time to come up: it may
+   * be started before anybody is ready for what it says.
    * @param {number} [attempt] where a former worker had got to
    */
   start(attempt) {
@@ -85,6 +87,19 @@ export class Link {
     if (attempt !== undefined) this.#attempt = Math.min(attempt, BACK_OFF_MS.length);
     if (this.#attempt === 0) this.#connect();
     else this.#later();
+  }
+
+  /** From here on events are told, those that have come already first. */
+  ready() {
+    const early = this.#early ?? [];
+    this.#early = null;
+    for (const tell of early) tell();
+  }
+
+  /** @param {() => void} tell */
+  #inTurn(tell) {
+    if (this.#early) this.#early.push(tell);
+    else tell();
   }
 
   /**
@@ -124,16 +139,19 @@ export class Link {
     try {
       port = this.#browser.connectHost();
     } catch (error) {
-      this.#events.down(error instanceof Error ? error.message : String(error), null);
+      const reason = error instanceof Error ? error.message : String(error);
+      this.#inTurn(() => this.#events.down(reason, null));
       this.#later();
       return;
     }
     const joiner = new Joiner();
     this.#port = port;
-    port.onMessage.addListener((message) => this.#receive(port, joiner, message));
+    port.onMessage.addListener((message) => this.#inTurn(() => this.#receive(port, joiner, message)));
     port.onDisconnect.addListener(() => {
       const reason = this.#browser.lastError() || 'the host has ended';
-      if (this.#port === port) this.#lost(reason);
+      this.#inTurn(() => {
+        if (this.#port === port) this.#lost(reason);
+      });
     });
   }
 

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
+import {STORE_MS} from '../limits.js';
 import {makePort, rig, settle, until} from './rig.js';
 
 const INPUT = 'Input.dispatchMouseEvent';
@@ -447,4 +448,28 @@ test('what a restart needs is stored when it changes, and not otherwise', async 
   assert.equal(writes, before);
   it.dock.ledger.lost(9);
   await until('stored', () => writes === before + 1);
+});
+
+test('a worker that wakes starts the host at once, says hello when it knows its tabs, and stores nothing before', async () => {
+  const was = {run: true, ledger: [], scripts: [{tab: 1, document: 'D1'}], starts: 0, apart: [], probes: []};
+  let fake;
+  let known = (_) => {};
+  const started = rig({
+    before: (it) => {
+      fake = it;
+      fake.session = structuredClone(was);
+      fake.browser.tabs = () => new Promise((resolve) => (known = resolve));
+    },
+  });
+  await until('the host is started', () => fake.ports.length === 1);
+  fake.ports[0].say({t: 'link', up: true, nonce: 'n1'});
+  fake.commit(1, 'D2'); // something to store
+  const end = Date.now() + STORE_MS + 100;
+  await until('the time to store', () => Date.now() > end);
+  assert.deepEqual(fake.session, was);
+  assert.deepEqual(fake.ports[0].heard, []);
+  known(fake.tabList);
+  await started;
+  assert.equal(fake.ports.length, 1);
+  assert.equal(fake.ports[0].heard[0].t, 'hello');
 });

@@ -51,7 +51,7 @@ test('chunks out of order, interleaved, foreign, too many or broken are refused'
   }
 });
 
-function makeLink(limit) {
+function makeLink(limit, ready = true) {
   const fake = makeBrowser();
   const seen = [];
   const link = new Link(
@@ -63,6 +63,7 @@ function makeLink(limit) {
     },
     limit,
   );
+  if (ready) link.ready();
   return {fake, seen, link, port: () => fake.ports.at(-1)};
 }
 
@@ -245,6 +246,22 @@ test('a refusal of the host is told with its reason', () => {
   const errors = [];
   const link = new Link(one.fake.browser, {up: () => {}, down: (_, error) => errors.push(error), message: () => {}});
   link.start();
+  link.ready();
   one.port().say({t: 'host.refused', error: {code: 'version_skew', message: 'another build', hint: 'install again'}});
   assert.equal(errors[0].code, 'version_skew');
+});
+
+test('what the host says before the worker is ready is told afterwards, in its order', async (t) => {
+  t.mock.timers.enable({apis: ['setTimeout']});
+  const one = makeLink(undefined, false);
+  one.link.start();
+  up(one);
+  one.port().drop();
+  assert.deepEqual(one.seen, []);
+  one.link.ready();
+  assert.deepEqual(one.seen.map((s) => s[0]), ['up', 'welcome', 'down']);
+  t.mock.timers.tick(100);
+  assert.equal(one.fake.ports.length, 2);
+  up(one, 'n2');
+  assert.equal(one.seen.at(-1)[0], 'welcome');
 });
