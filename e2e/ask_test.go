@@ -46,7 +46,7 @@ func TestAnAgentAsksAndGoesOnAfterwards(t *testing.T) {
 	agent.refused(13, "held", "lease", "resume")
 	must(t, k.hand.Choose(k.ctx, demo.SelectHandbackTo, "ada"))
 	must(t, k.hand.PressByKeyboard(k.ctx, demo.ButtonHandback))
-	must(t, k.Resume(k.ctx, 15*time.Second))
+	must(t, k.Resume(k.ctx, time.Minute))
 	if k.Lease.Epoch <= before+1 {
 		t.Errorf("resumed at epoch %d, asked at %d", k.Lease.Epoch, before)
 	}

@@ -187,18 +187,18 @@ func (k *desk) goesOn() {
 	k.t.Helper()
 	_, err := k.d.Control.Change(k.ctx, k.slot(), client.Handback, wire.ChangeRequest{To: k.Name})
 	must(k.t, err)
-	must(k.t, k.Resume(k.ctx, 20*time.Second))
+	must(k.t, k.Resume(k.ctx, time.Minute))
 	k.do(wire.Act{Verb: "snapshot"})
 }
 
-// TestTakeoverWhileTheDiskHangs (L9): an fsync that lasts 30 s keeps every record waiting,
+// TestTakeoverWhileTheDiskHangs (L9): an fsync that lasts half a minute keeps every record waiting,
 // and no fence.
 func TestTakeoverWhileTheDiskHangs(t *testing.T) {
 	home, _ := demo.InHome()
 	d, site := openOwn(t, home)
 	desks := openDesks(t, d, site)
 	before := desks[0].Lease.Epoch
-	end := hang(t, d.PID(), 30*time.Second)
+	end := hang(t, d.PID(), 5*time.Minute) // or until its end, after half a minute
 	hung := time.Now()
 	desks[0].stuck()
 	takeAllOver(t, desks)
@@ -209,11 +209,7 @@ func TestTakeoverWhileTheDiskHangs(t *testing.T) {
 		}
 		cancel()
 	}
-	if lasted := time.Since(hung); lasted > 25*time.Second {
-		t.Fatalf("the fsync may be over: %v have passed", lasted)
-	}
-	// Every commit after this one would hang as long; what was asked here is enough.
-	time.Sleep(time.Until(hung.Add(31 * time.Second)))
+	time.Sleep(time.Until(hung.Add(30 * time.Second)))
 	end()
 	for _, k := range desks {
 		k.persons(before)

@@ -27,12 +27,8 @@ const (
 	labDeadline   = 10 * time.Minute
 )
 
-// afterBusy is when everything that a busy page had queued has reached the site:
-// its work, and some time more.
-const afterBusy = demo.BusyFor + 2500*time.Millisecond
-
-// lateSaves is how much longer what must arrive may take on a slow machine.
-const lateSaves = 15 * time.Second
+// aMoment is what something gets that must not happen, or may have no event of its own.
+const aMoment = 2 * time.Second
 
 // lab is one browser with the facts' extension, and a site.
 type lab struct {
@@ -105,6 +101,21 @@ func (l *lab) saved(scope string) bool {
 	return l.site.WaitSaves(ctx, scope, 1)
 }
 
+// hold keeps a scope waiting until its release or the end of the test; busy waits until its
+// page is.
+func (l *lab) hold(scope string) (busy, release func()) {
+	reached, release := l.site.Hold(scope)
+	l.t.Cleanup(release)
+	return func() {
+		l.t.Helper()
+		select {
+		case <-reached:
+		case <-time.After(factsDeadline):
+			l.t.Fatal("the page did not become busy")
+		}
+	}, release
+}
+
 // page opens a page of the scope under a name of its own, so that no other page
 // shares its process.
 func (l *lab) page(scope, page, query string) opened {
@@ -142,8 +153,8 @@ func (o opened) js() string {
 	return string(text)
 }
 
-// A click was queued behind a page that is busy for three seconds. Then something
-// was done to the page. Did the click's requests still reach the site?
+// A click was queued behind a page that is busy. Then something was done to the page, and
+// the page was let go. Did the click's requests still reach the site?
 func TestQueuedClick(t *testing.T) {
 	t.Parallel()
 	l := openLab(t)
@@ -170,20 +181,23 @@ func TestQueuedClick(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			l := l.in(t)
-			o := l.page(c.name, "busy", "more=1")
+			o := l.page(c.name, "busy", "more=1&busy=held")
 			if c.shared {
 				l.do(nil, "openCompare(%d)", o.Tab)
 			}
-			start := time.Now()
+			busy, release := l.hold(c.name)
 			l.do(nil, "queueClick(%s)", o.js())
-			if n := l.site.Count(c.name).Total; n != 0 {
-				t.Fatalf("the page was not busy: %d saves before anything was done", n)
-			}
+			busy()
 			l.do(nil, "(async (o) => { await (%s); })(%s)", c.deed, o.js())
-			time.Sleep(time.Until(start.Add(afterBusy)))
+			time.Sleep(aMoment)
+			if n := l.site.Count(c.name).Total; n != 0 {
+				t.Fatalf("the page was not busy: %d saves", n)
+			}
+			release()
+			time.Sleep(aMoment)
 			with, without := strings.ReplaceAll(c.kinds, "?", ""), strings.ReplaceAll(c.kinds, "fetch? ", "")
 			got := savedKinds(l.site, c.name)
-			for end := time.Now().Add(lateSaves); got != with && got != without && len(got) < len(without) && time.Now().Before(end); {
+			for end := time.Now().Add(factsDeadline); got != with && got != without && len(got) < len(without) && time.Now().Before(end); {
 				time.Sleep(50 * time.Millisecond) // a slow machine's requests are on their way
 				got = savedKinds(l.site, c.name)
 			}
@@ -235,23 +249,26 @@ func TestBarrier(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := l.in(t)
-			o := l.page("barrier-"+name, "busy", "")
-			start := time.Now()
+			scope := "barrier-" + name
+			o := l.page(scope, "busy", "busy=held")
+			busy, release := l.hold(scope)
 			l.do(nil, "queueClick(%s)", o.js())
+			busy()
 			if !attached {
 				l.do(nil, "chrome.debugger.detach({tabId: %d})", o.Tab)
 			}
-			var r ran
-			l.do(&r, "barrier(%d, %q)", o.Tab, o.Document)
-			if took := time.Since(start); took < demo.BusyFor-200*time.Millisecond {
-				t.Errorf("the barrier ran after %v, before the page had finished", took)
+			l.do(nil, "begin(%d, %q)", o.Tab, o.Document)
+			time.Sleep(aMoment)
+			var r *ran
+			if l.do(&r, "ran(%d)", o.Tab); r != nil {
+				t.Errorf("the barrier ran before the page had finished: %+v", r)
 			}
+			release()
+			l.do(&r, `until("the barrier", () => ran(%d))`, o.Tab)
 			if r.Document != o.Document || r.Posts != 1 {
 				t.Errorf("the barrier ran in %q with %d requests begun, want %q and 1", r.Document, r.Posts, o.Document)
 			}
-			ctx, cancel := context.WithTimeout(l.ctx, 5*time.Second)
-			defer cancel()
-			if !l.site.WaitSaves(ctx, "barrier-"+name, 1) {
+			if !l.saved(scope) {
 				t.Error("the request that had begun did not reach the site")
 			}
 		})
@@ -264,20 +281,23 @@ func TestBarrier(t *testing.T) {
 func TestBarrierAfterNavigation(t *testing.T) {
 	t.Parallel()
 	l := openLab(t)
-	o := l.page("left", "busy", "")
-	start := time.Now()
+	o := l.page("left", "busy", "busy=held")
+	busy, release := l.hold("left")
 	l.do(nil, "queueClick(%s)", o.js())
+	busy()
 	l.do(nil, `chrome.tabs.update(%d, {url: %q}).then(() => until("the other page", async () =>
 		(await chrome.tabs.get(%[1]d)).url.includes("elsewhere")))`, o.Tab, l.site.URLAt("elsewhere.localhost", "elsewhere", "product", ""))
 	var r ran
-	l.do(&r, "barrier(%d, %q)", o.Tab, o.Document)
+	l.do(&r, "barrier(%d, %q)", o.Tab, o.Document) // the old document is busy: this does not wait for it
 	if r.Document == o.Document || r.Document == "" {
 		t.Errorf("the barrier names document %q; want the new one, not %q", r.Document, o.Document)
 	}
-	if took := time.Since(start); took > demo.BusyFor {
-		t.Errorf("the barrier took %v: it seems to have waited for the old document", took)
+	if n := l.site.Count("left").Total; n != 0 {
+		t.Errorf("the page was not busy: %d saves", n)
 	}
-	time.Sleep(time.Until(start.Add(afterBusy)))
+	release()
+	l.saved("left")
+	time.Sleep(aMoment)
 	if n := l.site.Count("left").Total; n != 1 {
 		t.Errorf("the site counts %d saves of the page that was left, want 1", n)
 	}
@@ -325,7 +345,7 @@ func TestScriptOutlivesTheDebugger(t *testing.T) {
 	}
 	l.do(nil, "chrome.debugger.detach({tabId: %d})", o.Tab)
 	at := l.site.Count("timer").Total
-	ctx, cancel := context.WithTimeout(l.ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(l.ctx, factsDeadline)
 	defer cancel()
 	if !l.site.WaitSaves(ctx, "timer", at+3) {
 		t.Errorf("the page posted %d times after the detach, want 3 and more", l.site.Count("timer").Total-at)
@@ -357,7 +377,10 @@ func TestReleaseOfAHeldButton(t *testing.T) {
 				await mouse(o.tab, "mouseReleased", %v, %v); })(%s)`, x, y, o.js())
 			var r ran
 			l.do(&r, "barrier(%d, %q)", o.Tab, o.Document)
-			time.Sleep(300 * time.Millisecond)
+			if c.want > 0 {
+				l.saved(scope)
+			}
+			time.Sleep(300 * time.Millisecond) // what should not come
 			if n := l.site.Count(scope).Total; n != c.want {
 				t.Errorf("the site counts %d, want %d", n, c.want)
 			}
@@ -375,7 +398,9 @@ func TestReleaseOfAHeldButton(t *testing.T) {
 func TestStopLoading(t *testing.T) {
 	t.Parallel()
 	l := openLab(t)
-	o := l.page("stop", "product", "delay=3000")
+	o := l.page("stop", "product", "")
+	_, release := l.hold("stop")
+	defer release()
 	l.do(nil, "click(%s)", o.js())
 	if !l.saved("stop") {
 		t.Fatal("the site saw no save")

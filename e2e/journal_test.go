@@ -76,7 +76,7 @@ func TestTheJournalOutlivesADaemonAndIsTrimmed(t *testing.T) {
 	reader.cmd.Wait()
 
 	// The save has left the journal. Its outcome has not, and it does not run again.
-	must(t, k.Resume(k.ctx, 20*time.Second))
+	must(t, k.Resume(k.ctx, time.Minute))
 	k.Lease.Epoch = saved.Epoch // the very request again
 	r, err := k.Act(k.ctx, save, click, 0)
 	must(t, err)

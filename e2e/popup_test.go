@@ -17,7 +17,8 @@ import (
 // the popup says in between. With POPUP_PICTURES it keeps pictures of it there.
 func TestPopupByKeyboardAlone(t *testing.T) {
 	t.Parallel()
-	k := openDesk(t, "busy", "")
+	k := openDesk(t, "busy", "busy=held")
+	_, release := k.hold()
 	k.dial()
 	must(t, k.hand.Open(k.ctx))
 	_, err := k.hand.WaitText(k.ctx, "ada may act")
@@ -35,6 +36,7 @@ func TestPopupByKeyboardAlone(t *testing.T) {
 		}
 	}
 	k.picture("person")
+	release()
 	k.settled(id, "the barrier and the answer", func(r *core.Record) bool { return r.Local == core.Finished && r.Remote == core.Answered(200) })
 	k.status("the drain", func(s *core.Status) bool { return s.Authority.Fence == "drained" && len(s.Offer.Why) == 1 })
 	must(t, k.hand.PressByKeyboard(k.ctx, demo.ButtonHandback))

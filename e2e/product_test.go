@@ -107,7 +107,7 @@ func openNamedDesk(t *testing.T, d *demo.Daemon, site *demo.Site, name, page, qu
 	var err error
 	k.Agent, err = d.NewAgent(ctx, "ada", k.name)
 	must(t, err)
-	must(t, k.Acquire(ctx, "test", 20*time.Second))
+	must(t, k.Acquire(ctx, "test", time.Minute))
 	k.do(wire.Act{Verb: "navigate", URL: k.page})
 	return k
 }
@@ -132,10 +132,6 @@ func (k *desk) do(a wire.Act) *core.Record {
 	must(k.t, err)
 	if r.Local != core.Finished || len(r.Result) == 0 && r.Error != nil {
 		k.t.Fatalf("%s: local %s, error %v", r.Summary, r.Local, r.Error)
-	}
-	if len(r.Result) == 0 {
-		rows, _ := k.d.Control.Events(k.ctx, 0, 1000)
-		k.t.Logf("%s came without a result; the journal of the slot: %+v", r.Summary, slices.DeleteFunc(rows, func(e wire.EventRow) bool { return e.Slot != k.slot() }))
 	}
 	return r
 }
@@ -170,7 +166,12 @@ func (k *desk) value(expression string) any {
 		Value     any `json:"value"`
 		Exception any `json:"exception"`
 	}
-	must(k.t, json.Unmarshal(k.do(wire.Act{Verb: "evaluate", Expression: expression}).Result, &out))
+	r := k.do(wire.Act{Verb: "evaluate", Expression: expression})
+	if len(r.Result) == 0 {
+		rows, _ := k.d.Control.Events(k.ctx, 0, 1000)
+		k.t.Fatalf("%s came without a result; the journal of the slot: %+v", r.Summary, slices.DeleteFunc(rows, func(e wire.EventRow) bool { return e.Slot != k.slot() }))
+	}
+	must(k.t, json.Unmarshal(r.Result, &out))
 	if out.Exception != nil {
 		k.t.Fatalf("%s: %v", expression, out.Exception)
 	}
@@ -193,6 +194,34 @@ func (k *desk) dial() {
 	k.hand, err = demo.DialHand(k.ctx, filepath.Dir(k.d.Paths.Runtime), k.slot())
 	must(k.t, err)
 	k.t.Cleanup(func() { k.hand.Close() })
+}
+
+// document is the document that the browser tells the extension of at the desk's page; ""
+// while there is none.
+func (k *desk) document() (id string) {
+	k.t.Helper()
+	must(k.t, k.hand.Pipe().Eval(k.ctx, k.hand.Worker(), fmt.Sprintf(`(async () => {
+		const tab = (await chrome.tabs.query({})).find((t) => t.url === %q && t.status === "complete");
+		const frame = tab && await chrome.webNavigation.getFrame({tabId: tab.id, frameId: 0});
+		return frame ? frame.documentId : "";
+	})()`, k.page), &id))
+	return id
+}
+
+// hold keeps the desk's page busy, if it was opened with busy=held, until release or the
+// test's end. Busy waits until it is.
+func (k *desk) hold() (busy, release func()) {
+	k.t.Helper()
+	reached, release := k.site.Hold(k.name)
+	k.t.Cleanup(release)
+	return func() {
+		k.t.Helper()
+		select {
+		case <-reached:
+		case <-k.ctx.Done():
+			k.t.Fatal("the page did not become busy")
+		}
+	}, release
 }
 
 func (k *desk) status(what string, good func(*core.Status) bool) *core.Status {
@@ -255,7 +284,8 @@ func TestEveryVerb(t *testing.T) {
 	k.do(wire.Act{Verb: "click", Text: "Go there"})
 	k.do(wire.Act{Verb: "wait", Text: "Gone"})
 	k.do(wire.Act{Verb: "scroll", DY: 1000})
-	if got, _ := k.value(`new Promise(r => setTimeout(() => r(scrollY), 200))`).(float64); got < 500 {
+	// It is scrolled in the frame that is drawn next.
+	if got, _ := k.value(`new Promise(r => { const end = Date.now() + 10000; const look = () => scrollY >= 500 || Date.now() > end ? r(scrollY) : setTimeout(look, 20); look() })`).(float64); got < 500 {
 		t.Errorf("scrolled to %v", got)
 	}
 	must(t, os.WriteFile(filepath.Join(k.Lease.UploadDir, "note.txt"), []byte("hello"), 0o600))
@@ -305,18 +335,20 @@ func TestEveryVerb(t *testing.T) {
 	// An alert blocks the page, not the agent's way out of it.
 	id := client.NewID()
 	done := make(chan error, 1)
-	first := k.do(wire.Act{Verb: "tabs", Op: "list"})
-	_ = first
 	go func() {
 		_, err := k.Act(k.ctx, id, wire.Act{Verb: "evaluate", Expression: `alert('hello'); 7`}, 0)
 		done <- err
 	}()
 	yes := true
-	for range 50 {
+	for {
 		if r, err := k.Act(k.ctx, client.NewID(), wire.Act{Verb: "dialog", Accept: &yes}, 0); err == nil && r.Local == core.Finished {
 			break
 		}
-		time.Sleep(100 * time.Millisecond)
+		select {
+		case err := <-done:
+			t.Fatalf("the alert was never there: %v", err)
+		case <-time.After(100 * time.Millisecond):
+		}
 	}
 	must(t, <-done)
 }
@@ -350,9 +382,12 @@ func TestLargeMessagesPassBothWays(t *testing.T) { // B1, B2, scriptcat#1744
 func TestADocumentThatWasNotSeenIsNotActedOn(t *testing.T) {
 	t.Parallel()
 	k := openDesk(t, "product", "")
-	old := k.value(`location.reload(), 1`)
-	_ = old
-	time.Sleep(500 * time.Millisecond)
+	k.dial()
+	before := k.document()
+	k.value(`location.reload(), 1`)
+	for now := before; now == "" || now == before; now = k.document() {
+		time.Sleep(20 * time.Millisecond)
+	}
 	k.refuse(core.CodeDocumentChanged, wire.Act{Verb: "click", Selector: "#save"})
 	if n := k.site.Count(k.name).Total; n != 0 {
 		t.Errorf("the site counts %d saves", n)

@@ -31,7 +31,7 @@ func TestResumeAfterAHandback(t *testing.T) {
 	}
 	must(t, k.hand.Choose(k.ctx, "handback-to", "ada"))
 	k.press(demo.ButtonHandback)
-	must(t, k.Resume(k.ctx, 15*time.Second))
+	must(t, k.Resume(k.ctx, time.Minute))
 	if k.Lease.Epoch <= before+1 {
 		t.Errorf("resumed at epoch %d, interrupted at %d", k.Lease.Epoch, before)
 	}
@@ -167,10 +167,12 @@ func TestPersonsEpochs(t *testing.T) {
 // TestStopBrowserEndsTheLaunchVerified: the strongest boundary.
 func TestStopBrowserEndsTheLaunchVerified(t *testing.T) {
 	t.Parallel()
-	k := openDesk(t, "busy", "")
+	k := openDesk(t, "busy", "busy=held")
+	busy, _ := k.hold() // until the browser ends
 	id := client.NewID()
 	go k.Act(k.ctx, id, wire.Act{Verb: "click", Selector: "#save"}, 0)
 	k.settled(id, "the dispatch", func(r *core.Record) bool { return r.Times.Dispatched != 0 })
+	busy()
 	st, err := k.d.Control.Change(k.ctx, k.slot(), client.Takeover, wire.ChangeRequest{StopNow: true})
 	must(t, err)
 	if st.Local.Launch.State != "ended" {

@@ -85,18 +85,21 @@ func (r *running) says(text string) {
 	}
 }
 
+// code waits for the end of a command and returns its exit code.
+func (r *running) code() int {
+	r.u.t.Helper()
+	err := r.cmd.Wait()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return exit.ExitCode()
+	}
+	must(r.u.t, err)
+	return 0
+}
+
 // ends waits for the end of a command, which must be this exit code.
 func (r *running) ends(code int) {
 	r.u.t.Helper()
-	err := r.cmd.Wait()
-	exit, ok := errors.AsType[*exec.ExitError](err)
-	got := 0
-	if ok {
-		got = exit.ExitCode()
-	} else {
-		must(r.u.t, err)
-	}
-	if got != code {
+	if got := r.code(); got != code {
 		r.u.t.Fatalf("%q: exit code %d, want %d:\n%s%s", r.args, got, code, r.out.String(), r.errs.String())
 	}
 }

@@ -75,6 +75,14 @@ type Site struct {
 	mu      sync.Mutex
 	scopes  map[string][]Save
 	reports map[string]string
+	held    map[string]*hold
+}
+
+// hold is a scope that is kept waiting.
+type hold struct {
+	reached  chan struct{} // closed once a page of the scope has met it
+	meet     sync.Once
+	released chan struct{}
 }
 
 // OpenSite starts the site on a free port of 127.0.0.1.
@@ -83,7 +91,7 @@ func OpenSite() (*Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Site{port: l.Addr().(*net.TCPAddr).Port, scopes: map[string][]Save{}, reports: map[string]string{}}
+	s := &Site{port: l.Addr().(*net.TCPAddr).Port, scopes: map[string][]Save{}, reports: map[string]string{}, held: map[string]*hold{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /s/{scope}/{page}", s.page)
 	mux.HandleFunc("GET /s/{scope}/signin", s.signIn)
@@ -91,6 +99,7 @@ func OpenSite() (*Site, error) {
 	mux.HandleFunc("POST /s/{scope}/save", s.save)
 	mux.HandleFunc("POST /s/{scope}/report", s.report)
 	mux.HandleFunc("GET /s/{scope}/counts", s.counts)
+	mux.HandleFunc("GET /s/{scope}/held", s.waits)
 	s.srv = &http.Server{
 		Handler:           mux,
 		ReadHeaderTimeout: 5 * time.Second,
@@ -165,6 +174,54 @@ func (s *Site) WaitSaves(ctx context.Context, scope string, n int) bool {
 	}
 }
 
+// Hold keeps a scope waiting until release is called: its busy page stays busy, if it was
+// opened with busy=held, and its fetches are applied and not answered. Reached is closed
+// once one of the two has happened. So what comes before and after does not hang on how
+// quick the machine is.
+func (s *Site) Hold(scope string) (reached <-chan struct{}, release func()) {
+	h := &hold{reached: make(chan struct{}), released: make(chan struct{})}
+	s.mu.Lock()
+	s.held[scope] = h
+	s.mu.Unlock()
+	return h.reached, sync.OnceFunc(func() {
+		s.mu.Lock()
+		delete(s.held, scope)
+		s.mu.Unlock()
+		close(h.released)
+	})
+}
+
+// meets returns the scope's hold, which is reached by that, or nil.
+func (s *Site) meets(scope string) *hold {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.held[scope]
+	if h != nil {
+		h.meet.Do(func() { close(h.reached) })
+	}
+	return h
+}
+
+// heldFor is how long one question of a busy page is kept. Between two of them the page's
+// script runs, and can be terminated.
+const heldFor = 200 * time.Millisecond
+
+// waits answers a busy page's question whether its scope is still held.
+func (s *Site) waits(w http.ResponseWriter, r *http.Request) {
+	h := s.meets(r.PathValue("scope"))
+	if h != nil {
+		select {
+		case <-h.released:
+			h = nil
+		case <-time.After(heldFor):
+		case <-r.Context().Done():
+		}
+	}
+	w.Header().Set("Content-Type", "text/plain")
+	w.Header().Set("Cache-Control", "no-store")
+	fmt.Fprint(w, h != nil)
+}
+
 // Report returns what a page of the scope reported of itself, or "".
 func (s *Site) Report(scope string) string {
 	s.mu.Lock()
@@ -177,6 +234,7 @@ type pageData struct {
 	Scope   string
 	DelayMs int64
 	BusyMs  int64
+	Held    bool // the busy page is busy while its scope is held
 	More    bool // the handler also sends a beacon and a keepalive fetch
 	Saves   int
 	User    string // who is signed in, by the cookie of the scope
@@ -213,7 +271,7 @@ func (s *Site) page(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	data := pageData{
 		Page: name, Scope: scope, More: q.Get("more") == "1", Saves: s.Count(scope).Total,
-		DelayMs: millis(q.Get("delay"), SaveDelay), BusyMs: millis(q.Get("busy"), BusyFor), Say: q.Get("say"),
+		DelayMs: millis(q.Get("delay"), SaveDelay), BusyMs: millis(q.Get("busy"), BusyFor), Held: q.Get("busy") == "held", Say: q.Get("say"),
 	}
 	if c, err := r.Cookie(userCookie); err == nil {
 		data.User = c.Value
@@ -253,7 +311,15 @@ func (s *Site) save(w http.ResponseWriter, r *http.Request) {
 	// The save is applied; what comes late is only the answer. A client that goes
 	// away before it takes nothing back.
 	if kind == KindFetch {
-		time.Sleep(time.Duration(millis(r.URL.Query().Get("delay"), SaveDelay)) * time.Millisecond)
+		if h := s.meets(scope); h != nil {
+			select {
+			case <-h.released:
+			case <-r.Context().Done():
+				return
+			}
+		} else {
+			time.Sleep(time.Duration(millis(r.URL.Query().Get("delay"), SaveDelay)) * time.Millisecond)
+		}
 	}
 	s.mu.Lock()
 	s.scopes[scope][n-1].Answered = time.Now()

@@ -55,6 +55,46 @@ func TestSiteCountsWhatArrived(t *testing.T) {
 	}
 }
 
+// A scope that is held is kept waiting, and no other one.
+func TestSiteHolds(t *testing.T) {
+	site, err := OpenSite()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer site.Close()
+	held := func(scope string) string {
+		t.Helper()
+		resp, err := http.Get(site.URL(scope, "held", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	reached, release := site.Hold("one")
+	answer := make(chan error, 1)
+	go func() {
+		_, err := post(t, t.Context(), site.URL("one", "save", "kind=fetch&delay=0"))
+		answer <- err
+	}()
+	<-reached
+	if !site.WaitSaves(t.Context(), "one", 1) || held("one") != "true" || held("two") != "false" {
+		t.Error("scope one is not held, or another one is")
+	}
+	if !site.Saves("one")[0].Answered.IsZero() {
+		t.Error("a save is answered while its scope is held")
+	}
+	release()
+	release()
+	if err := <-answer; err != nil || site.Saves("one")[0].Answered.IsZero() || held("one") != "false" {
+		t.Errorf("scope one is still held: %v", err)
+	}
+}
+
 // Every page is served whole, and no other name is.
 func TestSitePages(t *testing.T) {
 	site, err := OpenSite()

@@ -19,7 +19,7 @@ const (
 	// cellWithin bounds one cell. The longest waits until the sign-in is on the disk.
 	cellWithin = 4 * time.Minute
 	// tabWithin is how long a tab that comes back may take to load.
-	tabWithin = 10 * time.Second
+	tabWithin = 30 * time.Second
 )
 
 // cell is one way in which a browser's run ends, on one display.

@@ -142,7 +142,7 @@ var ErrLate = errors.New("not in time")
 
 // Eventually waits for something that another process does.
 func Eventually(ok func() bool) error {
-	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			return ErrLate
 		}

@@ -170,11 +170,11 @@ func TestACrashLoopDoesNotEndTheSockets(t *testing.T) {
 // TestWatchdog: a daemon that hangs is started anew; one whose disk hangs is not.
 func TestWatchdog(t *testing.T) {
 	p := install(t)
-	if err := p.DropIn("[Service]\nWatchdogSec=1s\n"); err != nil {
+	if err := p.DropIn("[Service]\nWatchdogSec=3s\n"); err != nil {
 		t.Fatal(err)
 	}
 	pid := must(p.Control.Health(ctx(t)))(t).PID
-	time.Sleep(3 * time.Second)
+	time.Sleep(5 * time.Second)
 	if h := must(p.Control.Health(ctx(t)))(t); h.PID != pid {
 		t.Fatal("a daemon that works was ended")
 	}

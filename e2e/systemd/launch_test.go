@@ -225,7 +225,7 @@ func TestWhoIsAttested(t *testing.T) {
 	t.Setenv("SDSOCK", socket)
 	accept := func() peer.Cred {
 		t.Helper()
-		door.SetDeadline(time.Now().Add(10 * time.Second))
+		door.SetDeadline(time.Now().Add(time.Minute))
 		conn, err := door.AcceptUnix()
 		if err != nil {
 			t.Fatal(err)

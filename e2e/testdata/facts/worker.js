@@ -64,7 +64,7 @@ function settled(promise) {
 }
 
 // queueClick moves to Save, which makes the page busy, and sends a press and a
-// release that have to wait. It answers when the page is certainly busy.
+// release that have to wait.
 const clicks = new Map(); // tab -> promises of how each command ended
 async function queueClick({ tab, x, y }) {
   clicks.set(tab, ["mouseMoved", "mousePressed", "mouseReleased"].map((t) => settled(mouse(tab, t, x, y))));
@@ -82,6 +82,15 @@ async function barrier(tab, document) {
     target: { tabId: tab, documentIds: [document] }, func: () => 1,
   });
   return { document: documentId, posts: requests.filter((r) => r.tab === tab).length };
+}
+
+// begin starts a barrier and does not wait for it; ran says what it answered, or null.
+const begun = new Map(); // tab -> promise of a barrier
+function begin(tab, document) {
+  begun.set(tab, barrier(tab, document));
+}
+function ran(tab) {
+  return Promise.race([begun.get(tab), sleep(50).then(() => null)]);
 }
 
 // openCompare opens a same-site window that shares the page's process.
