@@ -142,7 +142,7 @@ func (a *app) leaseRenewCmd() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().DurationVar(&forDur, "for", 10*time.Minute, "how long from now")
+	c.Flags().DurationVar(&forDur, "for", 10*time.Minute, "how long from now; a lease that has more keeps it")
 	capabilityFlag(c, &file)
 	return c
 }

@@ -54,7 +54,7 @@ var plants = []plant{
 		"a lease outlives a reboot", false},
 	{"daemon/core/control.go", "	fresh := l.State == LeaseWaiting\n", "	fresh := true\n", "L5",
 		"a resumed lease begins anew", false},
-	{"daemon/core/lease.go", "	l.Expires = earlier(t.now.In(in.ForMs), l.MaxUntil)", "	l.Expires = t.now.In(in.ForMs)", "L5",
+	{"daemon/core/lease.go", "	until := earlier(t.now.In(in.ForMs), l.MaxUntil)", "	until := t.now.In(in.ForMs)", "L5",
 		"a renewal reaches beyond what a person set", false},
 	{"daemon/core/keys.go", "ok && !(held.Shared && claim.Shared) {\n			out", "ok && !(held.Shared || claim.Shared) {\n			out", "I2",
 		"an exclusive key is shared", false},

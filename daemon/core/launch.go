@@ -226,7 +226,11 @@ func (t *tx) adopt(in Adopt) *Error {
 	t.dropReason(s, "epoch_regression", "adopted: "+in.Note)
 	t.addReason(s, "adopted", "adopted after an older database was restored; what happened since that copy is not known", "sessiondock quarantine lift "+string(s.Name)+" --note TEXT")
 	s.pastAccounts("an older database was restored", func(*AccountFound) bool { return false })
-	t.change(s, Holder{Kind: "none"}, "", 0, "")
+	holder := Holder{Kind: "none"}
+	if s.Holder.Kind == "human" {
+		holder = s.Holder // whoever took over meanwhile has control
+	}
+	t.change(s, holder, "", 0, "")
 	t.log("adopted", s, "", "", in.Note)
 	return nil
 }

@@ -231,7 +231,11 @@ func (t *tx) renew(in Renew) *Error {
 		return err
 	}
 	l = t.lease(l.ID)
-	l.Expires = earlier(t.now.In(in.ForMs), l.MaxUntil)
+	// Never less than it has: what the browser was granted for it cannot be taken back.
+	until := earlier(t.now.In(in.ForMs), l.MaxUntil)
+	if until.LeftMs(t.now) > l.Expires.LeftMs(t.now) {
+		l.Expires = until
+	}
 	t.log("renewed", t.seeSlot(l.Slot), l.ID, "", "for "+span(l.Expires.LeftMs(t.now)))
 	t.res.Lease = l
 	return nil

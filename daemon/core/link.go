@@ -56,8 +56,12 @@ func (t *tx) hello(in Hello) *Error {
 		t.addReason(s, "epoch_regression",
 			fmt.Sprintf("its browser has seen epoch %d and journal entry %d, this database knows %d and %d: it was restored from an older copy", in.Mark, in.MarkSeq, s.Ceiling, told),
 			"sessiondock slot adopt "+string(s.Name)+" --note TEXT")
-		s.Fence.State = "unacknowledged"
 		t.emit(SendWelcome{Slot: s.Name})
+		if in.Hold != "" && in.Hold != s.LastHold {
+			// Its extension takes no fence that is below what it has seen: the adoption answers the press.
+			t.takenUnseen(s, in.Hold, "its hold came with the extension's hello")
+		}
+		s.Fence.State = "unacknowledged"
 		return nil
 	}
 	for _, r := range in.Reports {

@@ -227,6 +227,40 @@ func TestRestoredDatabaseIsNotServed(t *testing.T) { // L14
 	w.must(core.Acquire{Lease: "o2", Token: "token-b", CapHash: "c", RequestID: "r2", Binding: "admin", ForMs: 1000})
 }
 
+// A press of "Take over" that comes with the hello of a browser whose database was
+// restored is not lost: whoever pressed has control, and the adoption's fence says so.
+func TestAPressBeforeTheAdoption(t *testing.T) { // L14
+	w := prepared(t)
+	w.must(core.LinkLost{Slot: "shop", Nonce: nonce, Why: "EOF"})
+	w.must(core.LinkUp{Slot: "shop", Nonce: "link-2"})
+	w.must(core.Hello{Slot: "shop", Nonce: "link-2", Instance: instance, Mark: w.slot().Ceiling + 5, Hold: "press"})
+	if s := w.slot(); s.Holder.Kind != "human" || s.Fence.State != "unacknowledged" {
+		t.Fatalf("held by %+v, fence %s", s.Holder, s.Fence.State)
+	}
+	w.must(core.Adopt{Slot: "shop", Note: "restored on purpose", By: "human:cli"})
+	if s := w.slot(); s.Holder.Kind != "human" || s.LastHold != "press" || s.Fence.State != "pending" {
+		t.Errorf("held by %+v, the last hold %q, fence %s", s.Holder, s.LastHold, s.Fence.State)
+	}
+	w.drain("link-2")
+	w.must(core.Handback{Slot: "shop", Confirm: true, By: "human:cli"})
+}
+
+// What a browser was granted for a lease lasts as long as the lease had: a renewal for
+// less leaves it as it is.
+func TestARenewalTakesNoTime(t *testing.T) {
+	w := prepared(t)
+	l := w.acquire("token-a")
+	before := w.s.Leases[l.ID].Expires
+	w.must(core.Renew{Lease: l.ID, Cap: l.CapHash, ForMs: 1000})
+	if after := w.s.Leases[l.ID].Expires; after != before {
+		t.Errorf("a renewal for a second: %+v, before it %+v", after, before)
+	}
+	w.must(core.Renew{Lease: l.ID, Cap: l.CapHash, ForMs: before.LeftMs(w.now) + 1000})
+	if after := w.s.Leases[l.ID].Expires; after.BootMs != before.BootMs+1000 {
+		t.Errorf("a renewal for a second more: %+v, before it %+v", after, before)
+	}
+}
+
 func TestServerErrorQuarantinesOnlyAfterAnUnsafeMethod(t *testing.T) {
 	for method, clean := range map[string]bool{"GET": true, "POST": false} {
 		w := prepared(t)

@@ -128,7 +128,8 @@ type DelegationRow struct {
 	Revoked     bool              `json:"revoked"`
 }
 
-// RenewRequest: POST /v1/leases/{lease}/renew.
+// RenewRequest: POST /v1/leases/{lease}/renew. A lease that has more left than for_ms
+// keeps it: to end one sooner, release it.
 type RenewRequest struct {
 	ForMs int64 `json:"for_ms"`
 }
