@@ -94,7 +94,7 @@ func (s *session) browser(server *sdk.Server) {
 	add(s, server, "browser_reload", "Load the page again", false, func(ctx context.Context, _ nothing) (reply, error) {
 		return s.do(ctx, wire.Act{Verb: "reload"}, "")
 	})
-	add(s, server, "browser_snapshot", "The page as text, with a reference for each element", true, s.snapshot)
+	add(s, server, "browser_snapshot", "The page as text: one line a thing or row, with a reference for whatever can be acted on", true, s.snapshot)
 	add(s, server, "browser_click", "Click an element", false, s.on("click"))
 	add(s, server, "browser_hover", "Move the mouse to an element", false, s.on("hover"))
 	add(s, server, "browser_type", "Enter text into a field", false, s.enter)

@@ -60,7 +60,7 @@ var Verbs = []VerbInfo{
 	{"scroll", true, "may", "", true, "scroll by dx, dy at an element or the page's middle"},
 	{"upload", true, "need", "files", true, "give files of the lease's upload directory to a file field"},
 	{"wait", false, "may", "", false, "wait for an element to be visible or hidden, or for the page to load"},
-	{"snapshot", false, "", "", false, "the page as text with a reference for each element"},
+	{"snapshot", false, "", "", false, "the page as text, one line a thing or row, with a reference for whatever can be acted on"},
 	{"screenshot", false, "", "", false, "a PNG, base64"},
 	{"evaluate", true, "", "expression", true, "run JavaScript in the page"},
 	{"dialog", true, "", "accept", false, "answer an open alert, confirm or prompt"},

@@ -424,70 +424,106 @@
   const isSecret = (el) => el.type === "password" || /password|cc-csc/.test(el.getAttribute("autocomplete") ?? "");
   const secrets = new WeakSet(); // a field once seen as a secret stays one, whatever its type becomes
 
-  function outline(limit) {
-    const lines = [];
-    let bytes = 0, cut = false;
-    const put = (depth, text) => {
-      if (cut) return;
-      const line = "  ".repeat(Math.min(depth, 40)) + text;
-      let size = 1;
-      for (let i = 0; i < line.length; i++) size += line.charCodeAt(i) < 0x80 ? 1 : 3;
-      if (bytes + size > limit) {
-        cut = true;
-        lines.push("- (cut: the page is longer than a snapshot may be)");
-        return;
-      }
-      bytes += size;
-      lines.push(line);
-    };
-    const quote = (s) => JSON.stringify(clip(s, 300));
+  // Roles of what an agent may act on: these have references.
+  const ACTS = new Set([
+    "button", "checkbox", "combobox", "iframe", "link", "listbox", "menuitem", "menuitemcheckbox", "menuitemradio",
+    "option", "radio", "scrollbar", "searchbox", "slider", "spinbutton", "switch", "tab", "textbox", "treeitem",
+  ]);
+  const NAMES = { LEGEND: "FIELDSET", CAPTION: "TABLE" };
+  const CELLS = new Set(["cell", "gridcell", "columnheader", "rowheader"]);
+  // What stands on one line if everything in it does, and how its parts are told apart.
+  const ONE_LINE = new Map([
+    ["row", " | "], ["listitem", " "], ["paragraph", " "], ["generic", " "], ...[...CELLS].map((role) => [role, " "]),
+  ]);
+  const LINE = 600; // characters of such a line
+  // Nothing that a page says looks like a reference.
+  const plain = (s) => s.replaceAll("[ref=", "[ref ");
+  const quote = (s) => plain(JSON.stringify(clip(s, 300)));
 
-    function walk(node, depth, inName) {
-      if (cut) return;
+  // outline tells the page in at most so many bytes, one line a thing. It is made in
+  // two passes: what there is, as a tree; then the lines.
+  function outline(limit) {
+    let made = 0; // characters, of which there are no more than bytes
+    let more = false; // the page has more than was looked at
+
+    // item is one thing: its line without what is in it, and that. bare: the line says
+    // nothing by itself.
+    const item = (role, line, kids = [], bare = false) => {
+      made += line.length;
+      return { role, line, kids, bare };
+    };
+    const isText = (it) => it.role === "";
+    const anyRef = (items) => items.some((it) => it.ref || anyRef(it.kids));
+
+    // walk collects what is in a node. Inside something that is named by its content,
+    // only what can be acted on is told.
+    function walk(node, into, named, unseen = false) {
       let text = "";
       const flush = () => {
         const t = squash(text);
         text = "";
-        if (t && !inName) put(depth, `- text: ${clip(t, 2000)}`);
+        if (t && !named && !unseen) into.push(item("", plain(clip(t, 2000))));
       };
       const children = node.nodeName === "SLOT" && node.assignedNodes().length ? node.assignedNodes() : (node.shadowRoot ?? node).childNodes;
       for (const child of children) {
+        if (made > limit) {
+          more = true;
+          return;
+        }
         if (child.nodeType === Node.TEXT_NODE) {
           text += child.data;
           continue;
         }
         if (child.nodeType !== Node.ELEMENT_NODE || SKIP.has(child.nodeName)) continue;
-        if (child.getAttribute("aria-hidden") === "true") continue;
-        const contents = child.ownerDocument.defaultView.getComputedStyle(child);
-        if (contents.display === "none") continue;
-        const hidden = contents.visibility !== "visible";
+        if (child.getAttribute("aria-hidden") === "true" || child.inert) continue;
+        if (node.nodeName === "DETAILS" && !node.open && child.nodeName !== "SUMMARY") continue;
+        const style = child.ownerDocument.defaultView.getComputedStyle(child);
+        if (style.display === "none" && child.nodeName !== "AREA") continue; // an area is drawn by its picture
+        const hidden = style.visibility !== "visible";
         const role = hidden ? "" : roleOf(child);
-        if (child.nodeName === "LABEL" && child.control && isVisible(child.control)) {
-          // Its words are the field's name, which the field's own line tells.
+        if ((child.nodeName === "LABEL" && child.control && isVisible(child.control)) || (NAMES[child.nodeName] === node.nodeName)) {
+          // Its words are a name, which the line of what it names tells.
           flush();
-          walk(child, depth, true);
+          walk(child, into, true);
           continue;
         }
-        if (!role) {
-          // A wrapper says nothing by itself: inline ones go on with the text.
-          if (!hidden && child.childElementCount === 0 && !child.shadowRoot && contents.display.startsWith("inline")) text += child.textContent;
-          else if (child.nodeName === "BR") text += " ";
-          else {
-            flush();
-            walk(child, depth, inName);
-          }
+        if (role || child.hasAttribute("tabindex") && !hidden) {
+          flush();
+          const it = element(child, role || "generic", style);
+          if (!named || anyRef([it])) into.push(it);
+          continue;
+        }
+        // A wrapper says nothing by itself: inline ones go on with the text.
+        const leaf = child.childElementCount === 0 && !child.shadowRoot;
+        const hand = !hidden && !named && style.cursor === "pointer" && handBegins(child);
+        if (leaf && !hidden && !hand && style.display.startsWith("inline")) {
+          text += child.textContent;
+          continue;
+        }
+        if (child.nodeName === "BR") {
+          text += " ";
           continue;
         }
         flush();
-        element(child, role, depth);
+        const before = into.length;
+        if (style.contentVisibility !== "hidden") walk(child, into, named, hidden);
+        // What shows a hand, and holds nothing that takes the click instead, takes it itself.
+        if (hand && !anyRef(into.slice(before))) {
+          const ref = refFor(child);
+          into.push({ ...item("generic", `generic [ref=${ref}]`, into.splice(before)), ref });
+        }
       }
       flush();
     }
 
-    function element(el, role, depth) {
-      const name = nameOf(el, role);
-      let line = `- ${role}`;
-      if (name) line += ` ${quote(name)}`;
+    const handBegins = (el) => {
+      const parent = parentOf(el);
+      return !parent || parent.ownerDocument.defaultView.getComputedStyle(parent).cursor !== "pointer";
+    };
+
+    function element(el, role, style) {
+      const cell = CELLS.has(role) || role === "row";
+      const name = nameOf(el, cell ? "" : role);
       const state = [];
       const checked = checkedNow(el);
       if (checked !== null) state.push(checked ? "checked" : "unchecked");
@@ -495,24 +531,35 @@
       if (isDisabled(el)) state.push("disabled");
       const expanded = el.getAttribute("aria-expanded") ?? (el.nodeName === "DETAILS" ? String(el.open) : null);
       if (expanded !== null) state.push(expanded === "true" ? "expanded" : "collapsed");
-      if (el.getAttribute("aria-selected") === "true" || (el.nodeName === "OPTION" && el.selected)) state.push("selected");
+      if (el.getAttribute("aria-selected") === "true") state.push("selected");
       if (el.getAttribute("aria-pressed") === "true") state.push("pressed");
       if (el.required) state.push("required");
       if (el.getRootNode().activeElement === el && el !== document.body) state.push("focused");
-      if (role !== "paragraph") state.push(`ref=${refFor(el)}`);
+      let ref = "";
+      if (ACTS.has(role) || el.hasAttribute("tabindex") || el.nodeName === "SUMMARY" || el.isContentEditable && !el.parentElement?.isContentEditable) ref = refFor(el);
+
+      const kids = [];
+      inside(el, kids, name !== "" && FROM_CONTENT.has(role) && !cell, style);
+      if (!ref && style.cursor === "pointer" && handBegins(el) && !anyRef(kids)) ref = refFor(el);
+      if (ref) state.push(`ref=${ref}`);
+      let line = role;
+      if (name) line += ` ${quote(name)}`;
       line += state.map((s) => ` [${s}]`).join("");
       const value = valueOf(el, role);
-      if (value !== null) line += `: ${value}`;
-      put(depth, line);
+      if (value !== null) line += `: ${plain(value)}`;
+      return { ...item(role, line, kids, line === role && ONE_LINE.has(role)), ref };
+    }
+
+    function inside(el, kids, named, style) {
       if (el.nodeName === "TEXTAREA" || el.nodeName === "INPUT") return;
       if (el.nodeName === "SELECT") {
-        for (const o of [...el.options].slice(0, 50)) put(depth + 1, `- option ${quote(squash(o.label))}${o.selected ? " [selected]" : ""}`);
-        if (el.options.length > 50) put(depth + 1, `- (${el.options.length - 50} more options)`);
+        for (const o of [...el.options].slice(0, 50)) kids.push(item("option", `option ${quote(squash(o.label))}${o.selected ? " [selected]" : ""}`));
+        if (el.options.length > 50) kids.push(item("more", `(${el.options.length - 50} more options)`));
         return;
       }
       const inner = frameDocument(el);
-      if (inner?.body) return walk(inner.body, depth + 1, false);
-      walk(el, depth + 1, name !== "" && FROM_CONTENT.has(role));
+      if (inner?.body) walk(inner.body, kids, false);
+      else if (style.contentVisibility !== "hidden") walk(el, kids, named);
     }
 
     function valueOf(el, role) {
@@ -529,7 +576,45 @@
       return null;
     }
 
-    if (document.body) walk(document.body, 0, false);
+    // flat is a thing with all that is in it on one line, or null if it takes several.
+    function flat(it, within) {
+      if (!it.kids.length) return it.bare && CELLS.has(it.role) ? "" : it.line;
+      const between = ONE_LINE.get(it.role) ?? (it.kids.every(isText) ? " " : undefined);
+      if (between === undefined) return null;
+      const parts = it.kids.map((kid) => flat(kid, it.role));
+      if (parts.includes(null)) return null;
+      const said = parts.join(between);
+      if (said.length > LINE) return null;
+      return it.bare && within ? said : `${it.line}: ${said}`;
+    }
+
+    const lines = [];
+    let bytes = 0, cut = false;
+    const CUT = "- (cut: the page is longer than a snapshot may be)";
+    const put = (depth, text) => {
+      const line = "  ".repeat(Math.min(depth, 40)) + text;
+      let size = 1;
+      for (let i = 0; i < line.length; i++) size += line.charCodeAt(i) < 0x80 ? 1 : 3;
+      if (bytes + size > limit) {
+        cut = true;
+        lines.push(CUT);
+        return;
+      }
+      bytes += size;
+      lines.push(line);
+    };
+    const print = (items, depth) => {
+      for (const it of items) {
+        if (cut) return;
+        const line = isText(it) ? `text: ${it.line}` : flat(it, "");
+        put(depth, `- ${line ?? it.line}`);
+        if (line === null) print(it.kids, depth + 1);
+      }
+    };
+    const all = [];
+    if (document.body) walk(document.body, all, false);
+    print(all, 0);
+    if (more && !cut) lines.push(CUT);
     return { ok: true, url: location.href, title: document.title, text: lines.join("\n") };
   }
 
