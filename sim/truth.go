@@ -395,7 +395,8 @@ func (t *truth) step(w *world, before, after *core.State, in core.Input) {
 		if old != nil && old.Holder.Kind == "human" && s.Holder.Kind != "human" {
 			t.handed[name] = s.Epoch
 		}
-		if t.lost[name] && s.Holder.Kind == "agent" && (old == nil || s.Epoch != old.Epoch) {
+		// Without a link nothing can be dispatched, and the next hello says it again.
+		if t.lost[name] && after.Links[name].Up() && s.Holder.Kind == "agent" && (old == nil || s.Epoch != old.Epoch) {
 			w.violated("L14", "%s was granted at epoch %d although its browser has seen more than the database", name, s.Epoch)
 		}
 	}
@@ -442,6 +443,9 @@ func (t *truth) granted(w *world, s *core.Slot) {
 				}
 			}
 			for _, m := range d.scripts {
+				if t.restored && w.disk.actions[m.action] == nil {
+					continue // a copy from before it, and a worker that was killed before it had stored it
+				}
 				if by := t.of(m.action); by != nil && string(by.agent) != s.Holder.Name {
 					w.violated("I8", "%s was granted to %s; code of %s goes on in %s", s.Name, s.Holder.Name, by.agent, d.id)
 				}

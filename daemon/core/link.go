@@ -53,15 +53,7 @@ func (t *tx) hello(in Hello) *Error {
 		told = t.s.Seq // of a database that did not keep it
 	}
 	if in.Mark > s.Ceiling || in.MarkSeq > max(told, s.SeqAdopted) {
-		t.addReason(s, "epoch_regression",
-			fmt.Sprintf("its browser has seen epoch %d and journal entry %d, this database knows %d and %d: it was restored from an older copy", in.Mark, in.MarkSeq, s.Ceiling, told),
-			"sessiondock slot adopt "+string(s.Name)+" --note TEXT")
-		t.emit(SendWelcome{Slot: s.Name})
-		if in.Hold != "" && in.Hold != s.LastHold {
-			// Its extension takes no fence that is below what it has seen: the adoption answers the press.
-			t.takenUnseen(s, in.Hold, "its hold came with the extension's hello")
-		}
-		s.Fence.State = "unacknowledged"
+		t.regressed(s, in, told)
 		return nil
 	}
 	for _, r := range in.Reports {
@@ -82,6 +74,31 @@ func (t *tx) hello(in Hello) *Error {
 	}
 	t.fence(s, in.Hold, false)
 	return nil
+}
+
+// regressed closes a slot whose browser has seen more than this database, until a person
+// adopts it.
+func (t *tx) regressed(s *Slot, in Hello, told int64) {
+	t.suspend(s, "its browser has seen more than this database")
+	t.addReason(s, "epoch_regression",
+		fmt.Sprintf("its browser has seen epoch %d and journal entry %d, this database knows %d and %d: it was restored from an older copy", in.Mark, in.MarkSeq, s.Ceiling, told),
+		"sessiondock slot adopt "+string(s.Name)+" --note TEXT")
+	for _, id := range t.openActions(s.Name) {
+		t.action(id).Copied = true
+	}
+	if in.Mark < MaxEpoch-EpochChunk {
+		// What this database gives out next is above all that was given out before (I1).
+		s.Epoch = max(s.Epoch, in.Mark)
+		t.raise(s)
+		if s.Holder.Kind == "human" {
+			s.PersonUntil = s.Epoch
+		}
+	}
+	t.emit(SendWelcome{Slot: s.Name})
+	if in.Hold != "" && in.Hold != s.LastHold {
+		t.takenUnseen(s, in.Hold, "its hold came with the extension's hello") // answered by the adoption
+	}
+	s.Fence.State = "unacknowledged"
 }
 
 // takenUnseen records a takeover that the daemon did not see or did not live to
@@ -215,7 +232,7 @@ func (t *tx) drained(in Drained) *Error {
 		}
 		a = t.action(id)
 		a.Drained = true
-		if a.Class == Write && a.Reported == 0 && (!listed[id] && a.Instance == link.Instance || listed[id] && a.Open == 0) {
+		if a.Class == Write && a.Reported == 0 && !a.Copied && (!listed[id] && a.Instance == link.Instance || listed[id] && a.Open == 0) {
 			a.How = "none"
 		}
 		t.settle(a)

@@ -264,6 +264,9 @@ type Action struct {
 	// Blind: the watcher was lost (link, daemon or launch). What was running or in
 	// flight is unknown until the same watcher reports again.
 	Blind bool `json:"blind,omitzero"`
+	// Copied: it is known from an older copy of the database. Its extension may have been
+	// told to forget it, so that its silence proves nothing.
+	Copied bool `json:"copied,omitzero"`
 	// Drained: the drain after its epoch has ended, and this is what it left.
 	Drained bool `json:"drained,omitzero"`
 	// Gone: its launch has ended. Nothing more will be heard.
