@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"sessiondock.dev/sessiondock/cli/confine"
 	"sessiondock.dev/sessiondock/daemon/client"
 	"sessiondock.dev/sessiondock/daemon/core"
 	"sessiondock.dev/sessiondock/daemon/wire"
@@ -39,6 +40,8 @@ func (a *app) runCmd() *cobra.Command {
 		agent         string
 		forDur, wait  time.Duration
 		stopWithLease bool
+		confined      bool
+		ports         []uint
 	)
 	c := &cobra.Command{
 		Use:   "run --binding BINDING -- CMD [ARG]...",
@@ -52,7 +55,13 @@ The command and all that it starts are an agent: a person's verbs (takeover,
 handback, resolve, and the rest of the person's socket) are refused to them.
 
 When a person takes the slot over the command loses control at once and goes on
-running; with --stop-with-lease it is ended when the lease has ended.`,
+running; with --stop-with-lease it is ended when the lease has ended.
+
+With --confine the command sees no slot's files, not the database, no socket
+but the agents' own, nothing of the desktop and of the service manager, and cannot
+look into other processes. It may connect to TCP ports 53, 80 and 443, to its own
+DevTools address and to what --allow-port names; so not to another program's
+DevTools port. The rest of the file system is open to it.`,
 		Example: `  sessiondock run --binding shop-admin --for 10m --wait 1m -- node order.mjs
   sessiondock run --binding shop-admin -- sh -c "sessiondock act snapshot"`,
 		Args: func(c *cobra.Command, args []string) error {
@@ -69,6 +78,20 @@ running; with --stop-with-lease it is ended when the lease has ended.`,
 				return usage(c, "--for is at least 1s")
 			case wait < 0:
 				return usage(c, "--wait cannot be negative")
+			case len(ports) > 0 && !confined:
+				return usage(c, "--allow-port is for --confine: without it every port is open")
+			}
+			for _, port := range ports {
+				if port < 1 || port > 65535 {
+					return usage(c, "--allow-port %d is no port", port)
+				}
+			}
+			d := &delegated{app: a, args: args, stopWithLease: stopWithLease}
+			if confined {
+				var err error
+				if d.plan, err = a.confinement(ports); err != nil {
+					return err
+				}
 			}
 			door, err := a.control()
 			if err != nil {
@@ -86,7 +109,8 @@ running; with --stop-with-lease it is ended when the lease has ended.`,
 				r.Agent = agentName(args[0])
 			}
 			r.ForMs, r.WaitMs = forDur.Milliseconds(), wait.Milliseconds()
-			return a.delegateTo(c.Context(), &delegated{app: a, request: r, path: path, args: args, stopWithLease: stopWithLease})
+			d.request, d.path = r, path
+			return a.delegateTo(c.Context(), d)
 		},
 	}
 	f := c.Flags()
@@ -97,6 +121,8 @@ running; with --stop-with-lease it is ended when the lease has ended.`,
 	f.StringVar(&agent, "agent", "", "the agent's name (default: the program's)")
 	f.StringArrayVar(&r.Keys, "key", nil, "take the conflict key `KEY[:shared]` too, repeatable")
 	f.BoolVar(&stopWithLease, "stop-with-lease", false, "end the command, verified, when the lease has ended")
+	f.BoolVar(&confined, "confine", false, "keep slots, the person's door and other programs' DevTools ports from the command")
+	f.UintSliceVar(&ports, "allow-port", nil, "with --confine, let it connect to this TCP port too, repeatable")
 	f.SetInterspersed(false)
 	return c
 }
@@ -126,6 +152,7 @@ type delegated struct {
 	path          string
 	args          []string
 	stopWithLease bool
+	plan          *confine.Plan // nil: it is not confined
 
 	person, agents *client.Client
 	lease          *wire.LeaseReply
@@ -196,7 +223,16 @@ func (d *delegated) run() error {
 		envSocket+"="+d.agents.Socket(),
 	)
 	d.cmd.SysProcAttr = ownGroup()
+	if d.plan != nil {
+		if err := d.confine(); err != nil {
+			return err
+		}
+	}
 	if err := d.cmd.Start(); err != nil {
+		if d.plan != nil {
+			return core.Refuse(core.CodeUnavailable, "the command cannot be confined here: "+err.Error(),
+				"sessiondock doctor says what user namespaces need; or run it without --confine")
+		}
 		return core.Refuse(core.CodeUnavailable, "the command did not start: "+err.Error(), "")
 	}
 	group := d.cmd.Process.Pid

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -173,5 +174,36 @@ func TestRunGoesOnWithoutControlAfterATakeover(t *testing.T) {
 	must(t, cmd.Wait())
 	if !strings.Contains(out.String(), "act: error: fenced") {
 		t.Fatalf("the act was not refused as fenced:\n%s", out)
+	}
+}
+
+// A confined command works as an agent, and finds neither slots nor the person's door nor
+// another program's DevTools port.
+func TestRunConfines(t *testing.T) {
+	k := openDesk(t, "button", "")
+	must(t, k.Release(k.ctx))
+	k.Lease = nil
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer other.Close()
+	script := fmt.Sprintf(`sessiondock act navigate %s >/dev/null || exit 3
+sessiondock act click '#press' >/dev/null || exit 4
+[ -z "$(ls %s 2>/dev/null)" ] || echo "ALLOWED: the slot's files"
+[ -z "$(ls %s 2>/dev/null)" ] || echo "ALLOWED: the database"
+[ ! -e %s ] || echo "ALLOWED: the person's door"
+[ ! -e %s ] || echo "ALLOWED: the hosts' door"
+sessiondock takeover %s >/dev/null 2>&1 && echo "ALLOWED: a takeover"
+bash -c 'exec 3<>/dev/tcp/127.0.0.1/%d' 2>/dev/null && echo "ALLOWED: another program's port"
+for p in /proc/[0-9]*; do grep -qs SESSIONDOCK_SECRET $p/environ && echo "ALLOWED: the environment of $p"; done
+exit 7
+`, k.page, k.d.Paths.SlotDir(k.slot()), k.d.Paths.State, k.d.Paths.ControlSocket(), k.d.Paths.HostSocket(), k.name, other.Addr().(*net.TCPAddr).Port)
+	cmd, out := k.runs(script, "--confine")
+	if code := exitCode(cmd.Run()); code != 7 || strings.Contains(out.String(), "ALLOWED") {
+		t.Fatalf("exit code %d (want the command's 7):\n%s", code, out)
+	}
+	cmd, out = k.runs("true", "--confine")
+	cmd.Dir = k.d.Paths.SlotDir(k.slot())
+	if code := exitCode(cmd.Run()); code != core.CodeInvalid.Info().Exit || !strings.Contains(out.String(), "run it from another directory") {
+		t.Errorf("from a slot's own directory: exit code %d: %s", code, out)
 	}
 }

@@ -79,6 +79,7 @@ var checks = []struct {
 	{"linger", Advice, linger},
 	{"desktop", Advice, desktop},
 	{"private-display", Advice, privateDisplay},
+	{"confinement", Advice, confinement},
 	{"installation", Advice, installation},
 }
 

@@ -194,6 +194,20 @@ func privateDisplay(context.Context, Machine) Check {
 	return well("Weston and Xvnc are there")
 }
 
+// confinement looks for what run --confine needs besides user namespaces.
+func confinement(context.Context, Machine) Check {
+	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	switch {
+	case errno != 0:
+		return ill("Linux 6.7 or later, with landlock among lsm= of its command line", "the kernel has no Landlock (%v): sessiondock run --confine does not work", errno)
+	case abi < 4:
+		return ill("Linux 6.7 or later", "the kernel's Landlock (version %d) knows no ports: sessiondock run --confine does not work", abi)
+	case abi < 6:
+		return ill("Linux 6.12 or later", "run --confine works, but abstract sockets, among them X11's, stay open to its command")
+	}
+	return well("run --confine works")
+}
+
 func userName() string {
 	if u, err := osuser.Current(); err == nil {
 		return u.Username

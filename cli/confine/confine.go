@@ -1,0 +1,211 @@
+package confine
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/landlock-lsm/go-landlock/landlock"
+	llsyscall "github.com/landlock-lsm/go-landlock/landlock/syscall"
+	"golang.org/x/sys/unix"
+
+	"sessiondock.dev/sessiondock/daemon/core"
+)
+
+// Verb is the first argument of the program that a confined command begins as.
+const Verb = "confined"
+
+// exitConfined is how it ends if it cannot become the command.
+const exitConfined = 126
+
+// The versions of Landlock (the kernel's own count) that are needed for ports, and for
+// abstract sockets and signals.
+const (
+	abiPorts  = 4 // Linux 6.7
+	abiScoped = 6 // Linux 6.12
+)
+
+// Plan is what a command is kept from.
+type Plan struct {
+	// Hide are directories that are empty for it. One that is not there needs no hiding.
+	Hide []string `json:"hide"`
+	// Show is a directory below one of them that is there all the same.
+	Show string `json:"show"`
+	// Ports are the TCP ports that it may connect to, on whatever machine.
+	Ports []uint16 `json:"ports"`
+}
+
+// Check says why no command can be confined here, or nil. The text is what is not kept
+// from the command all the same; it is empty on Linux 6.12 and later.
+func Check() (open string, err error) {
+	abi, err := llsyscall.LandlockGetABIVersion()
+	switch {
+	case err != nil:
+		return "", core.Refuse(core.CodeUnavailable, "this kernel has no Landlock, so nothing keeps a command from other programs' DevTools ports: "+err.Error(),
+			"Linux 6.7 or later, with landlock among lsm= of the kernel's command line; or run it without --confine")
+	case abi < abiPorts:
+		return "", core.Refuse(core.CodeUnavailable, fmt.Sprintf("this kernel's Landlock (version %d) knows no ports, so nothing keeps a command from other programs' DevTools ports", abi),
+			"Linux 6.7 or later; or run it without --confine")
+	case abi < abiScoped:
+		return "abstract sockets, among them X11's, are not kept from it: that takes Linux 6.12", nil
+	}
+	return "", nil
+}
+
+// Argv is what this very program is to be started with, to become path with argv.
+func (p Plan) Argv(path string, argv []string) ([]string, error) {
+	plan, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	return append([]string{"sessiondock", Verb, string(plan), path}, argv...), nil
+}
+
+// Namespaces adds to attr what Main needs of its process.
+func Namespaces(attr *syscall.SysProcAttr) {
+	attr.Cloneflags |= unix.CLONE_NEWUSER | unix.CLONE_NEWNS
+	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
+	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
+	attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN} // within the new namespace, and gone before the command begins
+}
+
+// Environ is env without what leads to the desktop and the service manager.
+func Environ(env []string) []string {
+	return slices.DeleteFunc(env, func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains(desktop, name)
+	})
+}
+
+// desktop are the variables that lead to a person's desktop and to their service
+// manager, which would start anything outside.
+var desktop = []string{"DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS"}
+
+// Main is the program "sessiondock confined PLAN PATH ARGV0 [ARG]...". It does not return
+// unless it fails.
+func Main(args []string) int {
+	if len(args) < 3 {
+		fmt.Fprintln(os.Stderr, "error: confined is started by sessiondock run --confine")
+		return 2
+	}
+	var p Plan
+	if err := json.Unmarshal([]byte(args[0]), &p); err != nil {
+		fmt.Fprintln(os.Stderr, "error: the plan of a confinement cannot be read:", err)
+		return 2
+	}
+	// Capabilities are a thread's: the one that gives them up must be the one that
+	// becomes the command.
+	runtime.LockOSThread()
+	if err := p.become(args[1], args[2:]); err != nil {
+		fmt.Fprintln(os.Stderr, "error: the command was not started, because it cannot be confined:", err)
+	}
+	return exitConfined
+}
+
+func (p Plan) become(path string, argv []string) error {
+	if err := p.cover(); err != nil {
+		return err
+	}
+	if err := p.restrict(); err != nil {
+		return fmt.Errorf("landlock: %w", err)
+	}
+	if err := giveUp(); err != nil {
+		return fmt.Errorf("give up capabilities: %w", err)
+	}
+	if err := syscall.Exec(path, argv, os.Environ()); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// giveUp lets no capability pass to the command: with one it could take away what covers.
+func giveUp() error {
+	if os.Getuid() == 0 {
+		// Without this a command of uid 0 is given all of them.
+		const noRoot = 1<<0 | 1<<1 // SECBIT_NOROOT, and locked
+		if err := unix.Prctl(unix.PR_SET_SECUREBITS, noRoot, 0, 0, 0); err != nil {
+			return err
+		}
+	}
+	return unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+}
+
+// cover puts an empty directory over each of those to hide, and the one to show back
+// into its place.
+func (p Plan) cover() error {
+	// Nothing that is mounted here may reach the namespace outside.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make mounts private: %w", err)
+	}
+	shown, err := unix.Open(p.Show, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", p.Show, err)
+	}
+	defer unix.Close(shown)
+	var covered []string
+	hide := slices.Clone(p.Hide)
+	slices.Sort(hide) // what lies below another comes after it
+	for _, dir := range hide {
+		fi, err := os.Stat(dir)
+		if err != nil || !fi.IsDir() || slices.ContainsFunc(covered, func(over string) bool { return Below(dir, over) }) {
+			continue
+		}
+		if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0700,size=64k"); err != nil {
+			return fmt.Errorf("cover %s: %w", dir, err)
+		}
+		covered = append(covered, dir)
+	}
+	for _, dir := range covered {
+		if Below(p.Show, dir) {
+			if err := os.MkdirAll(p.Show, 0o700); err != nil {
+				return err
+			}
+			if err := unix.Mount(fmt.Sprintf("/proc/self/fd/%d", shown), p.Show, "", unix.MS_BIND, ""); err != nil {
+				return fmt.Errorf("show %s: %w", p.Show, err)
+			}
+		}
+		// What is covered stays empty: a tool that writes there is told, and loses nothing.
+		if err := unix.MountSetattr(unix.AT_FDCWD, dir, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
+			return fmt.Errorf("make %s read-only: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+// Below says whether a path is a directory, or in it.
+func Below(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+}
+
+// restrict has Landlock refuse connections to other ports. A process under any such
+// restriction cannot look into one that is not; with abiScoped it reaches neither
+// its abstract sockets nor the process itself by a signal.
+func (p Plan) restrict() error {
+	abi, err := llsyscall.LandlockGetABIVersion()
+	if err != nil {
+		return err
+	}
+	rules := make([]landlock.Rule, 0, len(p.Ports))
+	for _, port := range p.Ports {
+		rules = append(rules, landlock.ConnectTCP(port))
+	}
+	var connect landlock.AccessNetSet = llsyscall.AccessNetConnectTCP
+	if abi < abiScoped {
+		c, err := landlock.NewConfig(connect)
+		if err != nil {
+			return err
+		}
+		return c.Restrict(rules...)
+	}
+	c, err := landlock.NewConfig(connect, landlock.ScopedSet(llsyscall.ScopeAbstractUnixSocket|llsyscall.ScopeSignal))
+	if err != nil {
+		return err
+	}
+	return c.Restrict(rules...)
+}

@@ -1,0 +1,144 @@
+package confine
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == Verb {
+		os.Exit(Main(os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
+
+// confined runs a shell script under a plan, and returns what it says and how it ended.
+func confined(t *testing.T, p Plan, script string) (string, error) {
+	t.Helper()
+	if _, err := Check(); err != nil {
+		t.Skip("NOT RUN: ", err)
+	}
+	argv, err := p.Argv("/bin/sh", []string{"a name of its own", "-c", script})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
+	cmd.Args = argv
+	cmd.Env = Environ(append(os.Environ(), "DISPLAY=:0", "DBUS_SESSION_BUS_ADDRESS=unix:path=/run/user/1/bus"))
+	cmd.SysProcAttr = &syscall.SysProcAttr{}
+	Namespaces(cmd.SysProcAttr)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// TestConfined tries, from inside, what a plan keeps from a command; and outside, with the
+// same script, that each of these could be done.
+func TestConfined(t *testing.T) {
+	dir, err := os.MkdirTemp("", "confine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	for _, d := range []string{"slots", "run/api", "work"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, f := range []string{"slots/cookies", "run/control", "run/api/shown", "work/file"} {
+		if err := os.WriteFile(filepath.Join(dir, f), []byte("read\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	devtools, own := listen(t), listen(t)
+	// Another process of the same user, whose environment holds a secret.
+	other := exec.CommandContext(t.Context(), "/bin/sleep", "60")
+	other.Env = []string{"SECRET=hers"}
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		other.Process.Kill()
+		other.Wait()
+	}()
+	script := fmt.Sprintf(`cd %s
+yes() { echo "$1 yes"; }
+[ -e slots/cookies ] && yes slots
+[ -e run/control ] && yes control
+[ "$(cat run/api/shown 2>/dev/null)" = read ] && yes api
+echo new > work/file && yes work
+{ echo x > slots/mine; } 2>/dev/null && yes write
+(exec 3<>/dev/tcp/127.0.0.1/%d) 2>/dev/null && yes devtools
+(exec 3<>/dev/tcp/127.0.0.1/%d) 2>/dev/null && yes own
+grep -q SECRET /proc/%d/environ 2>/dev/null && yes environ
+kill -0 %[4]d 2>/dev/null && yes signal
+umount %[1]s/slots 2>/dev/null && yes umount
+[ -n "$DISPLAY$DBUS_SESSION_BUS_ADDRESS" ] && yes desktop
+true`, dir, devtools, own, other.Process.Pid)
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("NOT RUN: bash is missing, whose /dev/tcp connects")
+	}
+	script = "exec " + bash + " -c '" + strings.ReplaceAll(script, "'", `'\''`) + "'"
+	p := Plan{
+		Hide: []string{filepath.Join(dir, "slots"), filepath.Join(dir, "run"), filepath.Join(dir, "not there")},
+		Show: filepath.Join(dir, "run", "api"), Ports: []uint16{own},
+	}
+	got, err := confined(t, p, script)
+	if want := "api yes\nwork yes\nown yes\n"; err != nil || got != want {
+		t.Errorf("confined: %v, it could\n%swant\n%s", err, got, want)
+	}
+	open, err := exec.CommandContext(t.Context(), "/bin/sh", "-c", script).CombinedOutput()
+	if want := "slots yes\ncontrol yes\napi yes\nwork yes\nwrite yes\ndevtools yes\nown yes\nenviron yes\nsignal yes\n"; err != nil || !strings.HasPrefix(string(open), want) {
+		t.Errorf("not confined: %v, it could\n%swant\n%s", err, open, want)
+	}
+}
+
+// A command that cannot be confined is not started.
+func TestNotStartedUnlessConfined(t *testing.T) {
+	dir := t.TempDir()
+	out, err := confined(t, Plan{Show: filepath.Join(dir, "not there")}, "touch "+dir+"/started")
+	if e, ok := err.(*exec.ExitError); !ok || e.ExitCode() != exitConfined || !strings.Contains(out, "was not started") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "started")); err == nil {
+		t.Error("it was started")
+	}
+}
+
+// Its exit code and the signal that ends it are the command's: nothing stands in between.
+func TestItIsTheCommand(t *testing.T) {
+	p := Plan{Show: t.TempDir()}
+	if _, err := confined(t, p, "exit 7"); err.(*exec.ExitError).ExitCode() != 7 {
+		t.Error(err)
+	}
+	if _, err := confined(t, p, "kill -TERM $$; sleep 60"); err.(*exec.ExitError).Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
+		t.Error(err)
+	}
+}
+
+func listen(t *testing.T) uint16 {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			c.SetDeadline(time.Now().Add(time.Minute))
+			c.Close()
+		}
+	}()
+	return uint16(l.Addr().(*net.TCPAddr).Port)
+}
