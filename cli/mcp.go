@@ -151,7 +151,7 @@ func (a *app) mcpConfigCmd() *cobra.Command {
 		forDur      time.Duration
 	)
 	c := &cobra.Command{
-		Use:   "config CLIENT --binding BINDING",
+		Use:   "config CLIENT [--binding BINDING]",
 		Short: "Delegate a binding to an agent, and print what its configuration needs",
 		Long: `Makes a delegation, keeps its token in a file that only you can read, and prints
 what the client's configuration needs to start "sessiondock mcp" with it. The
@@ -161,9 +161,6 @@ CLIENT is one of ` + clientNames() + `.`,
 		Example: `  sessiondock mcp config claude --binding shop-admin --for 168h`,
 		Args:    names("CLIENT"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if binding == "" {
-				return usage(c, "--binding is missing")
-			}
 			if err := atLeast(c, "for", forDur, time.Second); err != nil {
 				return err
 			}
@@ -175,7 +172,7 @@ CLIENT is one of ` + clientNames() + `.`,
 			return usage(c, "%q is not a client whose configuration is known: %s", args[0], clientNames())
 		},
 	}
-	c.Flags().StringVar(&binding, "binding", "", "the binding to delegate (required)")
+	c.Flags().StringVar(&binding, "binding", "", "the binding to delegate (default: the one of this git worktree)")
 	c.Flags().StringVar(&to, "to", "", "the agent's name, as people will read it (default: the client's)")
 	c.Flags().DurationVar(&forDur, "for", 0, "how long the delegation is good (default 24h)")
 	return c
@@ -193,6 +190,11 @@ func (a *app) mcpConfig(c *cobra.Command, where string, render func(mcpServer) (
 	door, err := a.control()
 	if err != nil {
 		return err
+	}
+	if binding == "" {
+		if binding, err = a.bindingHere(c.Context(), door); err != nil {
+			return err
+		}
 	}
 	got, err := door.Delegate(c.Context(), binding, wire.DelegateRequest{To: core.AgentName(to), ForMs: d.Milliseconds()})
 	if err != nil {

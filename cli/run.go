@@ -44,7 +44,7 @@ func (a *app) runCmd() *cobra.Command {
 		ports         []uint
 	)
 	c := &cobra.Command{
-		Use:   "run --binding BINDING -- CMD [ARG]...",
+		Use:   "run [--binding BINDING] -- CMD [ARG]...",
 		Short: "Delegate a binding to a command for as long as it runs",
 		Long: `Acquires a lease, starts the command with it in its environment
 (SESSIONDOCK_LEASE, SESSIONDOCK_CAPABILITY, SESSIONDOCK_EPOCH, SESSIONDOCK_SOCKET),
@@ -72,8 +72,6 @@ DevTools port. The rest of the file system is open to it.`,
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			switch {
-			case binding == "":
-				return usage(c, "--binding is missing")
 			case forDur < time.Second:
 				return usage(c, "--for is at least 1s")
 			case wait < 0:
@@ -100,6 +98,13 @@ DevTools port. The rest of the file system is open to it.`,
 			if _, err := door.Health(c.Context()); err != nil {
 				return err
 			}
+			if binding == "" {
+				here, err := a.bindingHere(c.Context(), door)
+				if err != nil {
+					return err
+				}
+				binding = string(here)
+			}
 			path, err := exec.LookPath(args[0])
 			if err != nil {
 				return core.Refuse(core.CodeNotFound, fmt.Sprintf("%s cannot be run: %v", args[0], err), "give a program that is in PATH, or its path")
@@ -114,7 +119,7 @@ DevTools port. The rest of the file system is open to it.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&binding, "binding", "", "the binding to delegate (required)")
+	f.StringVar(&binding, "binding", "", "the binding to delegate (default: the one of this git worktree)")
 	f.DurationVar(&forDur, "for", 10*time.Minute, "the lease's time; it is renewed while the command runs, within the binding's maximum")
 	f.DurationVar(&wait, "wait", time.Minute, "how long to wait in the queue and for the browser")
 	f.StringVar(&r.Task, "task", "", "what it is for, as people will read it")

@@ -207,3 +207,41 @@ exit 7
 		t.Errorf("from a slot's own directory: exit code %d: %s", code, out)
 	}
 }
+
+// Without --binding it is the one of the worktree that one is in; where there is none, or
+// more than one, nothing is guessed.
+func TestRunFindsTheBindingOfTheWorktree(t *testing.T) {
+	k := openDesk(t, "button", "")
+	must(t, k.Release(k.ctx))
+	k.Lease = nil
+	home, _ := demo.InHome()
+	work, err := os.MkdirTemp("", "worktree")
+	must(t, err)
+	defer os.RemoveAll(work)
+	must(t, os.MkdirAll(filepath.Join(work, ".git"), 0o755))
+	must(t, os.MkdirAll(filepath.Join(work, "cmd"), 0o755))
+	sessiondock := func(args ...string) (string, int) {
+		cmd := exec.CommandContext(k.ctx, filepath.Join(home.Bin(), "sessiondock"), args...)
+		cmd.Dir = filepath.Join(work, "cmd")
+		out, err := cmd.CombinedOutput()
+		return string(out), exitCode(err)
+	}
+	run := []string{"run", "--wait", "20s", "--", "sh", "-c", "test -n \"$SESSIONDOCK_LEASE\" && exit 7"}
+	if out, code := sessiondock(run...); code != core.CodeInvalid.Info().Exit || !strings.Contains(out, "no binding is for the worktree "+work) {
+		t.Errorf("without a binding: exit code %d: %s", code, out)
+	}
+	bind := func(name string) {
+		out, code := sessiondock("bind", name, "--slot", k.name, "--worktree", work, "--account", "none", "--origin", k.site.Origin())
+		if code != 0 {
+			t.Fatalf("bind: exit code %d: %s", code, out)
+		}
+	}
+	bind(k.name + "-here")
+	if out, code := sessiondock(run...); code != 7 || !strings.Contains(out, "binding "+k.name+"-here") {
+		t.Errorf("with one binding: exit code %d: %s", code, out)
+	}
+	bind(k.name + "-too")
+	if out, code := sessiondock(run...); code != core.CodeInvalid.Info().Exit || !strings.Contains(out, "2 bindings are for") {
+		t.Errorf("with two: exit code %d: %s", code, out)
+	}
+}
