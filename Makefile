@@ -97,9 +97,13 @@ deps: ## install what building, tests and demo need, by the distribution and npm
 		echo "npm ci (extension: typescript and Chromium's types, into extension/node_modules)"; \
 		npm ci --prefix extension --no-audit --no-fund || echo "npm has failed: the extension's types will not be checked" >&2; \
 	fi
+	@if [ ! -d e2e/clients/node_modules ]; then \
+		echo "npm ci (e2e/clients: Playwright and Puppeteer as they are published, for tests alone)"; \
+		npm ci --prefix e2e/clients --no-audit --no-fund || echo "npm has failed: those clients will not be tried" >&2; \
+	fi
 
 deps-demo:
 	@.ci/deps chromium
 
 clean: ## remove what was built
-	rm -rf $(BIN) build extension/node_modules
+	rm -rf $(BIN) build extension/node_modules e2e/clients/node_modules

@@ -266,6 +266,7 @@ const (
 	envLease      = "SESSIONDOCK_LEASE"
 	envEpoch      = "SESSIONDOCK_EPOCH"
 	envCapability = "SESSIONDOCK_CAPABILITY"
+	envCDPURL     = "SESSIONDOCK_CDP_URL"
 	envDelegation = "SESSIONDOCK_DELEGATION"
 	envSocket     = "SESSIONDOCK_SOCKET"
 )

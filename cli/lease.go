@@ -38,6 +38,7 @@ func (a *app) printGrant(l *wire.LeaseReply) error {
 			{envLease, string(l.Lease)},
 			{envCapability, l.Capability},
 			{envEpoch, strconv.FormatUint(uint64(l.Epoch), 10)},
+			{envCDPURL, l.CDPURL},
 		}
 		for _, v := range vars {
 			if v.value == "" {

@@ -47,9 +47,10 @@ func (a *app) runCmd() *cobra.Command {
 		Use:   "run [--binding BINDING] -- CMD [ARG]...",
 		Short: "Delegate a binding to a command for as long as it runs",
 		Long: `Acquires a lease, starts the command with it in its environment
-(SESSIONDOCK_LEASE, SESSIONDOCK_CAPABILITY, SESSIONDOCK_EPOCH, SESSIONDOCK_SOCKET),
-renews the lease while the command lives and releases it at its end. Signals and the
-exit code are passed on.
+(SESSIONDOCK_LEASE, SESSIONDOCK_CAPABILITY, SESSIONDOCK_EPOCH, SESSIONDOCK_SOCKET,
+and SESSIONDOCK_CDP_URL for Playwright, Puppeteer and other DevTools clients),
+renews the lease while the command lives and releases it at its end. Signals and
+the exit code are passed on.
 
 The command and all that it starts are an agent: a person's verbs (takeover,
 handback, resolve, and the rest of the person's socket) are refused to them.
@@ -225,6 +226,7 @@ func (d *delegated) run() error {
 		envLease+"="+string(d.lease.Lease),
 		envCapability+"="+d.lease.Capability,
 		envEpoch+"="+strconv.FormatUint(uint64(d.lease.Epoch), 10),
+		envCDPURL+"="+d.lease.CDPURL,
 		envSocket+"="+d.agents.Socket(),
 	)
 	d.cmd.SysProcAttr = ownGroup()

@@ -64,6 +64,8 @@ func environmentTopic() *cobra.Command {
                            acknowledge: the lease's secret
   SESSIONDOCK_EPOCH        act, mcp: the epoch that the command is meant for
   SESSIONDOCK_SOCKET       the agents' socket, where it is not the usual one
+  SESSIONDOCK_CDP_URL      set by "run" and "lease acquire": where a DevTools client
+                           (Playwright, Puppeteer) connects; good for one epoch
   SESSIONDOCK_AGENT        set by "run": what is started with it is an agent's
   NO_COLOR                 no colour, if not empty
 

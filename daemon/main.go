@@ -28,6 +28,7 @@ import (
 	sd "github.com/coreos/go-systemd/v22/daemon"
 
 	"sessiondock.dev/sessiondock/daemon/api"
+	"sessiondock.dev/sessiondock/daemon/cdp"
 	"sessiondock.dev/sessiondock/daemon/chromium"
 	"sessiondock.dev/sessiondock/daemon/client"
 	"sessiondock.dev/sessiondock/daemon/core"
@@ -188,19 +189,25 @@ func run(o options) error {
 		Engine: eng, Log: log, BodyKey: key, DataDir: paths.Data, AgentsFile: filepath.Join(paths.Runtime, "agents.json"),
 		Health: api.Health{OK: true, Version: wire.Version, Build: build(), PID: os.Getpid(), Supervisor: sup.Name(), Why: sup.Why(), Extension: ext.ID},
 	}
+	clients, err := cdp.Listen(eng, srv.UploadDir, log)
+	if err != nil {
+		return err
+	}
+	srv.CDPURL = clients.URL
 	if err := srv.LoadAgents(); err != nil {
 		log.Warn("which processes are agents' is not known from before", "err", err)
 	}
-	return serve(ctx, cancel, doors, eng, sup, srv, log)
+	return serve(ctx, cancel, doors, eng, sup, srv, clients, log)
 }
 
-// serve serves the three doors until one of them fails or ctx ends.
-func serve(ctx context.Context, cancel func(), doors map[string]*net.UnixListener, eng *engine.Engine, sup supervise.Supervisor, srv *api.Server, log *slog.Logger) error {
+// serve serves the three doors and the endpoint of DevTools clients until one of them fails or ctx ends.
+func serve(ctx context.Context, cancel func(), doors map[string]*net.UnixListener, eng *engine.Engine, sup supervise.Supervisor, srv *api.Server, clients *cdp.Server, log *slog.Logger) error {
 	links := &hostlink.Server{
 		Engine: eng, Supervisor: sup, ExtensionID: srv.Health.Extension, ExtensionBuild: extension.Build(), Log: log,
+		Clients: clients,
 	}
 	var group sync.WaitGroup
-	failed := make(chan error, 3)
+	failed := make(chan error, 4)
 	start := func(f func() error) {
 		group.Go(func() {
 			failed <- f()
@@ -208,6 +215,7 @@ func serve(ctx context.Context, cancel func(), doors map[string]*net.UnixListene
 		})
 	}
 	start(func() error { return links.Serve(ctx, doors["host"]) })
+	start(func() error { return clients.Serve(ctx) })
 	start(func() error { return srv.Serve(ctx, doors["api"], srv.Agents()) })
 	start(func() error { return srv.Serve(ctx, doors["control"], srv.People()) })
 	log.Info("serving", "build", build(), "supervisor", sup.Name(), "why", srv.Health.Why, "extension", extension.Build())

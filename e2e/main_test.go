@@ -23,7 +23,19 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "3"); err != nil {
 		panic(err)
 	}
-	os.Exit(demo.RunTests(ending{m}, programs.Build))
+	os.Exit(demo.RunTests(ending{m}, prepare))
+}
+
+// prepare builds the programs, and puts the published clients where an ordinary user may
+// read them. That those are not installed is told by the tests that need them.
+func prepare(bin string) error {
+	if err := programs.Build(bin); err != nil {
+		return err
+	}
+	if _, err := os.Stat("clients/node_modules"); err != nil {
+		return nil
+	}
+	return os.CopyFS(filepath.Join(bin, clientsDir), os.DirFS("clients"))
 }
 
 // ending ends what the tests shared, after the last of them.

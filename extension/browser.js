@@ -37,6 +37,7 @@ export const browser = {
   monoMs: () => performance.now(),
   wallMs: () => Date.now(),
   uuid: () => crypto.randomUUID(),
+  userAgent: () => navigator.userAgent,
 
   connectHost: () => chrome.runtime.connectNative('dev.sessiondock.host'),
   lastError: () => chrome.runtime.lastError?.message ?? '',
@@ -52,9 +53,11 @@ export const browser = {
   debugTargets: () => chrome.debugger.getTargets(),
   /**
    * @param {number} tabId @param {string} method @param {Record<string, unknown>} params
+   * @param {string} [sessionId] of a child: a frame of another process, a worker
    * @returns {Promise<unknown>}
    */
-  sendCommand: (tabId, method, params) => chrome.debugger.sendCommand({tabId}, method, params),
+  sendCommand: (tabId, method, params, sessionId) =>
+    chrome.debugger.sendCommand(sessionId ? {tabId, sessionId} : {tabId}, method, params),
   /**
    * A no-op in one document: it runs after everything queued there before it.
    * @param {number} tabId @param {string} documentId

@@ -14,7 +14,8 @@ import {fromDebugger, isAnswer, refuse} from './refusal.js';
 
 const SOON_MS = 5;
 const COMMIT_TURNS = 100;
-const NO_TAB = new Set(['tabs', 'tab_create']);
+const HISTORY = 'Page.getNavigationHistory';
+const NO_TAB = new Set(['tabs', 'tab_create', 'watch']);
 
 export class Commands {
   #browser;
@@ -23,6 +24,7 @@ export class Commands {
   #documents;
   #tabs;
   #sessions;
+  #watch;
   #answer;
 
   /**
@@ -33,15 +35,17 @@ export class Commands {
    * @param {import('./documents.js').Documents} parts.documents
    * @param {import('./tabs.js').Tabs} parts.tabs
    * @param {import('./sessions.js').Sessions} parts.sessions
+   * @param {import('./watch.js').Watch} parts.watch
    * @param {(port: unknown, message: any) => void} parts.answer
    */
-  constructor({browser, gate, ledger, documents, tabs, sessions, answer}) {
+  constructor({browser, gate, ledger, documents, tabs, sessions, watch, answer}) {
     this.#browser = browser;
     this.#gate = gate;
     this.#ledger = ledger;
     this.#documents = documents;
     this.#tabs = tabs;
     this.#sessions = sessions;
+    this.#watch = watch;
     this.#answer = answer;
   }
 
@@ -53,7 +57,7 @@ export class Commands {
       by: 'agent', kind: cmd.kind, epoch: cmd.epoch, port,
       tab: NO_TAB.has(cmd.kind) ? 0 : expect.tab || this.#tabs.active(),
       frame: expect.frame ?? 0, document: expect.document ?? '',
-      method: cmd.kind === 'cdp' ? cmd.method ?? '' : '', params: cmd.params ?? {},
+      method: cmd.kind === 'cdp' ? cmd.method ?? '' : '', params: cmd.params ?? {}, session: cmd.session ?? '',
       monoMs: this.#browser.monoMs() + cmd.left_ms, wallMs: this.#browser.wallMs() + cmd.left_ms,
       action: cmd.action, seq: cmd.seq, effect: cmd.effect, script: cmd.script,
     };
@@ -96,11 +100,15 @@ export class Commands {
   #done(order, document, result, counted) {
     switch (order.kind) {
       case 'cdp':
+        if (order.method === HISTORY) result = this.#ownHistory(result);
         this.#succeed(order, order.tab, document, result ?? {});
         if (counted) this.#ledger.settled(order, 'answered');
         return;
       case 'document':
         void this.#document(order, order.tab);
+        return;
+      case 'watch':
+        void this.#watch.begin(order.epoch).then(() => this.#succeed(order, 0, '', {userAgent: this.#browser.userAgent()}));
         return;
       case 'tabs':
         this.#succeed(order, 0, '', {tabs: this.#list()});
@@ -109,6 +117,7 @@ export class Commands {
         if (counted) this.#ledger.settled(order, 'answered');
         this.#tabs.put(result);
         this.#tabs.own(result.id);
+        void this.#watch.look(result.id);
         void this.#document(order, result.id);
         return;
       default:
@@ -182,6 +191,13 @@ export class Commands {
     const document = await this.#documents.first(tab);
     const shown = this.#tabs.get(tab);
     this.#succeed(order, tab, document, {tab, document, url: this.#urlOf(tab), title: shown?.title ?? ''});
+  }
+
+  /** A lent tab has been elsewhere, too: where, is the person's. @param {any} history */
+  #ownHistory(history) {
+    const entries = (history?.entries ?? []).map((/** @type {any} */ entry) =>
+      this.#tabs.allowed(String(entry.url)) ? entry : {...entry, url: '', userTypedURL: '', title: ''});
+    return {...history, entries};
   }
 
   #list() {

@@ -22,6 +22,7 @@ import {note} from './refusal.js';
 import {Sessions} from './sessions.js';
 import {Memory} from './state.js';
 import {Tabs} from './tabs.js';
+import {Watch} from './watch.js';
 
 /** @typedef {import('./ledger.js').Entry} Entry */
 /** @typedef {import('./gen/wire.js').Fence} Fence */
@@ -64,6 +65,7 @@ export class Dock {
       allowed: (url) => this.tabs.allowed(url),
       dead: (tab) => this.documents.dead(tab),
       url: (tab) => this.documents.url(tab) || this.tabs.get(tab)?.url || '',
+      child: (tab, session) => this.sessions.child(tab, session),
       document: (tab, frame) => this.documents.current(tab, frame),
       room: (action) => this.ledger.room(action),
     });
@@ -84,7 +86,8 @@ export class Dock {
     this.drain = new Drain({browser, gate, ledger, documents, tabs, sessions});
     this.probe = new Probe({browser, gate, documents, sessions, tabs, memory, send: (result) => void link.send(result)});
     const answer = (/** @type {unknown} */ port, /** @type {any} */ message) => void this.link.answer(port, message);
-    this.commands = new Commands({browser, gate, ledger, documents, tabs, sessions, answer});
+    this.watch = new Watch({browser, gate, tabs, documents, sessions, send: (message) => void link.send(message)});
+    this.commands = new Commands({browser, gate, ledger, documents, tabs, sessions, watch: this.watch, answer});
     this.people = new People({browser, gate, memory, link, ledger, stopList: () => this.#stopList()});
   }
 
@@ -99,21 +102,33 @@ export class Dock {
     on.installed(() => {});
     on.connect((port) => this.people.connect(port));
 
-    on.debuggerEvent((tab, child, method, params) => this.sessions.event(tab, child, method, params));
+    on.debuggerEvent((tab, child, method, params) => {
+      this.sessions.event(tab, child, method, params);
+      this.watch.event(tab, child, method, params);
+    });
     on.debuggerDetach((tab, reason) => this.sessions.detached(tab, reason));
 
     on.committed((details) => {
       this.documents.committed(details);
-      if (details.frameId === 0) this.evidence.committed(details.tabId);
+      if (details.frameId !== 0) return;
+      this.evidence.committed(details.tabId);
+      void this.watch.look(details.tabId);
     });
     on.navigationError((details) => void this.documents.failed(details));
-    on.sameDocument((details) => this.documents.moved(details));
+    on.sameDocument((details) => {
+      this.documents.moved(details);
+      if (details.frameId === 0) void this.watch.look(details.tabId);
+    });
     on.navigationTarget(({sourceTabId, tabId}) => {
       this.evidence.opened(tabId, sourceTabId);
       this.tabs.openedBy(sourceTabId, tabId);
+      void this.watch.look(tabId);
     });
     on.tabCreated((tab) => this.#tabCreated(tab));
-    on.tabUpdated((_, __, tab) => this.tabs.put(tab));
+    on.tabUpdated((_, __, tab) => {
+      this.tabs.put(tab);
+      void this.watch.look(tab.id ?? 0);
+    });
     on.tabRemoved((tab) => this.#tabRemoved(tab));
     on.tabActivated((tab, window) => this.tabs.activated(tab, window));
     on.tabReplaced((added, removed) => {
@@ -191,6 +206,7 @@ export class Dock {
     this.gate.port = null;
     this.gate.close();
     this.probe.cut();
+    this.watch.end();
     this.grants.reset();
     this.people.linkIs('down', reason, error);
     this.memory.touch();
@@ -265,6 +281,7 @@ export class Dock {
     }
     this.gate.close();
     this.probe.cut();
+    this.watch.end();
     this.grants.stop();
     this.tabs.withdraw();
     this.#lent = 0;
@@ -401,6 +418,7 @@ export class Dock {
     this.tabs.created(tab);
     if (typeof tab.openerTabId === 'number') this.evidence.opened(tab.id, tab.openerTabId);
     else if (!probes && this.ledger.tabMade(tab.id)) this.tabs.own(tab.id);
+    void this.watch.look(tab.id);
   }
 
   #personHolds() {
@@ -409,6 +427,7 @@ export class Dock {
 
   /** @param {number} tab */
   #tabRemoved(tab) {
+    this.watch.removed(tab);
     this.tabs.removed(tab);
     this.probe.removed(tab);
     this.evidence.committed(tab);

@@ -12,6 +12,7 @@
  * in force.
  */
 
+import {METHODS} from './gen/wire.js';
 import {MAX_EPOCH} from './limits.js';
 import {refuse} from './refusal.js';
 import {isWeb, originOf} from './tabs.js';
@@ -31,7 +32,7 @@ import {isWeb, originOf} from './tabs.js';
 /**
  * @typedef {object} Order one thing to be done, with what it expects
  * @property {'agent' | 'system'} by
- * @property {string} kind cdp, barrier, document, tabs, tab_create, tab_close, tab_activate, tab_blank;
+ * @property {string} kind cdp, barrier, document, tabs, tab_create, tab_close, tab_activate, tab_blank, watch;
  *   the system's alone: tab_goto, text
  * @property {number} epoch
  * @property {unknown} port the native port it came by; the system's have none
@@ -40,6 +41,7 @@ import {isWeb, originOf} from './tabs.js';
  * @property {string} document expected in that frame; '' if any will do
  * @property {string} method
  * @property {Record<string, any>} params
+ * @property {string} [session] a child session of the tab's
  * @property {number} monoMs may not be dispatched after this
  * @property {number} wallMs nor after this
  * @property {string} action
@@ -77,6 +79,8 @@ import {isWeb, originOf} from './tabs.js';
  * @property {(url: string) => boolean} allowed by the lease's origins
  * @property {(tab: number) => boolean} dead its renderer has crashed, and nothing has come since
  * @property {(tab: number) => string} url of its main document
+ * @property {(tab: number, session: string) => string | undefined} child the address of a child session's
+ *   frame or worker, undefined if the tab has no such session
  * @property {(tab: number, frame: number) => string} document now in the frame, '' if not known
  * @property {(action: string) => boolean} room to record one more action
  */
@@ -124,11 +128,13 @@ const PROBE = new Map(PROBE_ORDERS);
 const READS = new Set(['text', 'cdp']);
 const NOT_AGENTS = new Set(['tab_goto', 'text']);
 
-/** What would blind the fence, or reach beyond a tab, whatever a policy allows. */
-const NEVER = new Set(['Page.crash', 'Page.disable', 'Inspector.disable']);
 const BACK = 'Page.navigateToHistoryEntry';
 const REVIVES = new Set(['Page.navigate', 'Page.reload', 'tab_activate']);
-const TARGET_ALLOWED = new Set(['Target.getTargetInfo', 'Target.setAutoAttach']);
+/** These only let something go on, or listen; who leaves a page needs them. */
+const RELEASES = new Set(['Runtime.runIfWaitingForDebugger', 'Page.handleJavaScriptDialog', 'Page.stopLoading']);
+
+/** Whether an address says whose page it is; a data: or about: one is its parent's. @param {string} url */
+const isPlace = (url) => url !== '' && !/^(about|data|blob|javascript):/.test(url);
 
 /**
  * @param {string} code @param {string} message @param {string} [hint]
@@ -149,9 +155,16 @@ function decideTab(state, order, view) {
       : no('policy', 'this tab is lent: it may be used, not closed', 'close only tabs opened under this lease');
   }
   // The way back from a page that the binding does not list must stay open.
-  const leaving = order.method === 'Page.navigate' || order.kind === 'tab_activate';
+  const leaving = order.method === 'Page.navigate' || order.kind === 'tab_activate' || RELEASES.has(order.method);
   if (!leaving && !view.allowed(view.url(order.tab))) {
     return no('policy', 'the page in this tab is not within the binding’s origins', 'navigate back to one that is');
+  }
+  if (order.session) {
+    const url = view.child(order.tab, order.session);
+    if (url === undefined) return no('not_found', 'this tab has no such session');
+    if (isPlace(url) && !leaving && !view.allowed(url)) {
+      return no('policy', 'that frame is not within the binding’s origins', 'act in the page around it');
+    }
   }
   if (view.dead(order.tab) && !REVIVES.has(order.method || order.kind)) {
     // Such a command would never be answered.
@@ -170,10 +183,8 @@ function decideTab(state, order, view) {
 function decideMethod(order, view) {
   if (NOT_AGENTS.has(order.kind)) return no('policy', `${order.kind} is not for an agent`);
   if (order.kind === 'cdp') {
-    const domain = order.method.slice(0, order.method.indexOf('.'));
-    if (NEVER.has(order.method) || (domain === 'Target' && !TARGET_ALLOWED.has(order.method))) {
-      return no('policy', `${order.method} is not for an agent`);
-    }
+    const why = Object.hasOwn(METHODS, order.method) ? METHODS[order.method] : 'it is not in the table of methods';
+    if (why) return no('policy', `${order.method} is not for an agent: ${why}`);
   }
   // The host says with an entry of the history where it leads.
   const goes = order.method === 'Page.navigate' || order.method === BACK || order.kind === 'tab_create';
@@ -260,7 +271,7 @@ const entryOnly = ({entryId}) => ({entryId});
 function perform(browser, order) {
   switch (order.kind) {
     case 'cdp':
-      return browser.sendCommand(order.tab, order.method, order.method === BACK ? entryOnly(order.params) : order.params);
+      return browser.sendCommand(order.tab, order.method, order.method === BACK ? entryOnly(order.params) : order.params, order.session);
     case 'barrier':
       return browser.runNothing(order.tab, order.document);
     case 'tab_create':
@@ -276,7 +287,7 @@ function perform(browser, order) {
     case 'text':
       return browser.readText(order.tab, order.document, order.params.selector);
     default:
-      // document and tabs are looks at what the extension knows already.
+      // document, tabs and watch are looks at what the extension knows already.
       return Promise.resolve();
   }
 }

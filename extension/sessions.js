@@ -25,6 +25,7 @@ import {isNewTab} from './tabs.js';
  * @property {Set<string>} paused requests that Fetch holds back
  * @property {Map<string, number>} buttons mouse buttons that an agent holds, with the modifiers
  * @property {Map<string, Record<string, unknown>>} keys keys that an agent holds
+ * @property {Map<string, {target: string, url: string}>} children sessions of its frames in other processes and its workers
  * @property {boolean} everyDocument an agent's script runs in each new document here
  */
 
@@ -39,6 +40,14 @@ const ALREADY = /already attached/i;
 const NOT_OURS = /not attached/i;
 const FORBIDDEN = /cannot (access|attach)|blocked|not allowed|restricted/i;
 const ONE_DAY = 86_400_000;
+
+/**
+ * A frame of another process has another page.
+ * @param {{target: string, url: string} | undefined} child @param {{id: string, url: string} | undefined} frame
+ */
+function moved(child, frame) {
+  if (child && frame && frame.id === child.target) child.url = frame.url;
+}
 
 export class Sessions {
   /** @type {Map<number, Session>} */ #sessions = new Map();
@@ -94,6 +103,11 @@ export class Sessions {
   /** Whether an agent's script runs in each new document of a tab. @param {number} tab */
   everyDocument(tab) {
     return this.#sessions.get(tab)?.everyDocument ?? false;
+  }
+
+  /** The address of a child session's frame or worker, undefined if there is no such session. @param {number} tab @param {string} child */
+  child(tab, child) {
+    return this.#sessions.get(tab)?.children.get(child)?.url;
   }
 
   tabs() {
@@ -180,7 +194,14 @@ export class Sessions {
       case 'Inspector.targetCrashed':
         if (!child) this.#crashed(session);
         return;
+      case 'Target.attachedToTarget':
+        session.children.set(params.sessionId, {target: params.targetInfo?.targetId ?? '', url: params.targetInfo?.url ?? ''});
+        return;
+      case 'Target.detachedFromTarget':
+        session.children.delete(params.sessionId);
+        return;
       case 'Page.frameNavigated':
+        if (child) moved(session.children.get(child), params.frame);
         if (!child && params.frame && !params.frame.parentId) session.mainFrame = params.frame.id;
         return;
       case 'Page.frameRequestedNavigation':
@@ -246,7 +267,7 @@ export class Sessions {
   #make(tab) {
     const session = {
       tab, attached: false, attaching: null, mainFrame: '', queue: [], open: new Map(),
-      paused: new Set(), buttons: new Map(), keys: new Map(), everyDocument: false,
+      paused: new Set(), buttons: new Map(), keys: new Map(), children: new Map(), everyDocument: false,
     };
     this.#sessions.set(tab, session);
     return session;

@@ -42,6 +42,7 @@ export class Tabs {
   /** @type {Set<number>} */ #owned = new Set();
   /** @type {Set<number>} */ #apart = new Set();
   /** @type {Set<string>} */ #origins = new Set();
+  /** @type {Map<number, number>} */ #openers = new Map();
   #tick = 0;
   #focused = -1;
 
@@ -71,7 +72,14 @@ export class Tabs {
 
   /** @param {number} source @param {number} tab */
   openedBy(source, tab) {
-    if (this.visible(source) && !this.#apart.has(tab)) this.#owned.add(tab);
+    if (!this.visible(source) || this.#apart.has(tab)) return;
+    this.#owned.add(tab);
+    this.#openers.set(tab, source);
+  }
+
+  /** The tab that opened an owned one, 0 if none did. @param {number} tab */
+  openerOf(tab) {
+    return this.#openers.get(tab) ?? 0;
   }
 
   /** @param {number} tab */
@@ -113,6 +121,7 @@ export class Tabs {
     this.#lent.delete(tab);
     this.#owned.delete(tab);
     this.#apart.delete(tab);
+    this.#openers.delete(tab);
   }
 
   /**

@@ -12,6 +12,7 @@ import (
 // underway is an action that is being carried out.
 type underway struct {
 	epoch  core.Epoch
+	raw    bool
 	cancel context.CancelCauseFunc
 }
 
@@ -103,7 +104,7 @@ func (h *Host) takeAction(body []byte) {
 	}
 	h.mu.Lock()
 	refused := h.gate.Check(a.Epoch)
-	if refused == nil && len(h.running) >= act.MaxRunning {
+	if refused == nil && h.full(a.Raw) {
 		refused = core.Refuse(core.CodeBusy, "too many actions run in this browser", "wait until one of them ends")
 	}
 	if refused != nil {
@@ -127,11 +128,15 @@ func (h *Host) takeAction(body []byte) {
 		return
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
-	h.running[a.Action] = &underway{a.Epoch, cancel}
+	h.running[a.Action] = &underway{a.Epoch, a.Raw, cancel}
 	h.mu.Unlock()
+	wait := func() act.Done { return h.exec.Run(ctx, a) }
+	if a.Raw {
+		wait = h.exec.Begin(ctx, a, func(seen act.Answer) { h.tellClient(a, seen) })
+	}
 	go func() {
 		defer cancel(nil)
-		done := h.exec.Run(ctx, a)
+		done := wait()
 		h.mu.Lock()
 		delete(h.running, a.Action)
 		for seq, s := range h.steps {
@@ -145,6 +150,48 @@ func (h *Host) takeAction(body []byte) {
 			freeSoon()
 		}
 	}()
+}
+
+// maxRaw is how many commands of DevTools clients may be unanswered at a time.
+const maxRaw = 4096
+
+// full says whether one more action would be too many. The caller holds the mutex.
+func (h *Host) full(raw bool) bool {
+	n := 0
+	for _, u := range h.running {
+		if u.raw == raw {
+			n++
+		}
+	}
+	if raw {
+		return n >= maxRaw
+	}
+	return n >= act.MaxRunning
+}
+
+// tellClient passes the answer to a raw command on. It is called by the reader of the
+// browser's stream, so that answers and events keep their order.
+func (h *Host) tellClient(a wire.Action, seen act.Answer) {
+	m := wire.CDPAnswer{Action: a.Action, Epoch: a.Epoch}
+	if !seen.OK {
+		m.Error = act.ClientError(seen.Error)
+	}
+	h.mu.Lock()
+	link := h.link
+	refused := h.gate.Check(a.Epoch)
+	h.mu.Unlock()
+	if link == nil || refused != nil {
+		return // what was seen under an epoch that has ended is nobody's
+	}
+	body, err := wire.Marshal(m)
+	if err != nil {
+		panic("host: " + err.Error())
+	}
+	if !seen.OK || len(seen.Result) == 0 {
+		link.send(body)
+		return
+	}
+	link.send(append(body[:len(body)-1], `,"result":`...), seen.Result, []byte("}"))
 }
 
 func refusedAction(a wire.Action, e *core.Error) act.Done {

@@ -28,6 +28,8 @@ const (
 	// Bounds of what may wait for the daemon.
 	maxToDaemon      = 4096
 	maxToDaemonBytes = wire.MaxMessage + 16<<20
+	// maxEventBytes is how much may wait before events of pages are dropped.
+	maxEventBytes = 32 << 20
 	// smallFrame is up to where copying a message costs less than writing it in pieces.
 	smallFrame = 64 << 10
 )
@@ -57,6 +59,7 @@ type daemonLink struct {
 	wake   chan struct{}
 	closed chan struct{}
 	once   sync.Once
+	behind bool // an event was dropped; of the reader of the browser's stream
 }
 
 // dialDaemon connects, checks who is at the other end, and says hello.
@@ -167,6 +170,14 @@ func (l *daemonLink) send(body ...[]byte) {
 	case l.wake <- struct{}{}:
 	default:
 	}
+}
+
+// room says whether there is any for what may be dropped: half of the queue is kept for
+// what may not.
+func (l *daemonLink) room() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.queue) < maxToDaemon/2 && l.bytes < maxEventBytes
 }
 
 // write is the one writer of the connection.

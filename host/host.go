@@ -101,10 +101,37 @@ func (h *Host) fromExtension(body []byte) {
 			h.log.Info("dropped a message of a link that has ended", "t", m.t)
 			return
 		}
+		if m.t == "cdp.event" {
+			h.passEvent(link, body)
+			return
+		}
 		link.send(body)
 	default:
 		h.log.Warn("dropped a message of an unknown type", "t", m.t, "from", "extension")
 	}
+}
+
+// passEvent passes an event on, unless the daemon is far behind: what settles actions
+// must not be lost because a page talks faster than anybody listens. The clients are
+// told then, once a link, that they have missed something.
+func (h *Host) passEvent(l *daemonLink, body []byte) {
+	if l.room() {
+		l.send(body)
+		return
+	}
+	if l.behind {
+		return
+	}
+	l.behind = true
+	h.mu.Lock()
+	epoch := h.gate.Granted()
+	h.mu.Unlock()
+	h.log.Warn("events of pages come faster than the daemon takes them")
+	lost, err := wire.Marshal(wire.CDPLost{Nonce: l.nonce, Epoch: epoch})
+	if err != nil {
+		panic("host: " + err.Error())
+	}
+	l.send(lost)
 }
 
 func (h *Host) answer(body []byte) {
@@ -150,12 +177,13 @@ func (h *Host) Send(s *act.Step) {
 // before each step. A step that does not pass is withheld, which is final.
 func (h *Host) pass(s *act.Step) bool {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	refused := h.gate.Check(s.Cmd.Epoch)
 	if refused == nil && s.Claim() {
+		h.mu.Unlock()
 		return true
 	}
 	delete(h.steps, s.Cmd.Seq)
+	h.mu.Unlock()
 	if refused != nil {
 		s.Refuse(refused)
 	}

@@ -39,11 +39,14 @@ func (d *door) reply(l *core.Lease, capability string) wire.LeaseReply {
 		out = wire.LeaseReply{
 			Lease: l.ID, RequestID: l.RequestID, Slot: l.Slot, Binding: l.Binding, Agent: l.Agent, Task: l.Task, State: l.State, Epoch: l.Epoch,
 			Capability: capability, ExpiresInMs: l.Expires.LeftMs(now), MaxLifetimeMs: l.MaxUntil.LeftMs(now),
-			UploadDir: d.uploadDir(l), Why: l.Why, Keys: l.Keys, Place: core.PlaceOf(s, now, l.ID),
+			UploadDir: d.UploadDir(l), Why: l.Why, Keys: l.Keys, Place: core.PlaceOf(s, now, l.ID),
 			Spent: s.SpentBy(l.ID), Ask: l.Ask, Retention: l.Retention,
 		}
 		if b := s.Bindings[l.Binding]; b != nil {
 			out.Budget = b.Budget
+		}
+		if d.CDPURL != nil {
+			out.CDPURL = d.CDPURL(l)
 		}
 	})
 	return out
@@ -89,7 +92,7 @@ func (d *door) makeUploadDir(id core.LeaseID) {
 	var dir string
 	d.Engine.View(func(s *core.State, _ core.Now) {
 		if l := s.Leases[id]; l != nil && !startsLater(s, l) {
-			dir = d.uploadDir(l)
+			dir = d.UploadDir(l)
 		}
 	})
 	if dir == "" {
@@ -324,7 +327,7 @@ func (d *door) act(r *http.Request) (any, *core.Error) {
 	payload := wire.Asked{Act: q.Act}
 	d.Engine.View(func(s *core.State, _ core.Now) {
 		if l := s.Leases[in.Lease]; l != nil {
-			payload.UploadDir = d.uploadDir(l)
+			payload.UploadDir = d.UploadDir(l)
 		}
 	})
 	res := d.whenReady(r.Context(), in, payload)

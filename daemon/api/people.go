@@ -513,7 +513,9 @@ func (d *door) leases(*http.Request) (any, *core.Error) {
 	out := []wire.LeaseReply{}
 	for _, ls := range live {
 		for _, l := range ls {
-			out = append(out, d.reply(l, ""))
+			row := d.reply(l, "")
+			row.CDPURL = "" // as good as its capability
+			out = append(out, row)
 		}
 	}
 	return out, nil

@@ -50,6 +50,8 @@ type Server struct {
 	BodyKey []byte // keys the hashes of request bodies: a body may hold a password
 	DataDir string
 	Health  Health
+	// CDPURL is where a lease's DevTools client connects, "" if it may not now.
+	CDPURL func(*core.Lease) string
 	// AgentsFile keeps who has declared itself an agent's; "" if nobody is to be remembered.
 	AgentsFile string
 
@@ -351,6 +353,6 @@ func checkEpoch(e *core.Epoch) *core.Error {
 	return nil
 }
 
-func (s *Server) uploadDir(l *core.Lease) string {
+func (s *Server) UploadDir(l *core.Lease) string {
 	return filepath.Join(s.DataDir, "slots", string(l.Slot), "uploads", string(l.ID))
 }

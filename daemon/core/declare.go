@@ -123,6 +123,9 @@ func CheckSpec(b BindingSpec) *Error {
 
 // checkAddress is the rule for every address that a binding opens or an agent asks
 // for: http, https or about:blank, within the binding's origins if it has any.
+// CheckAddress says whether an agent may go to an address.
+func CheckAddress(raw string, origins []string) *Error { return checkAddress(raw, origins) }
+
 func checkAddress(raw string, origins []string) *Error {
 	if raw == "about:blank" {
 		return nil

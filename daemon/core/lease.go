@@ -242,8 +242,29 @@ func (t *tx) renew(in Renew) *Error {
 }
 
 // lost refuses what needs control that the lease does not have (any more).
-func (t *tx) lost(l *Lease, epoch Epoch) *Error {
-	s := t.seeSlot(l.Slot)
+func (t *tx) lost(l *Lease, epoch Epoch) *Error { return lostControl(t.seeSlot(l.Slot), l, epoch) }
+
+// WhyLost says why a lease has no control under an epoch, or nil if it has.
+func WhyLost(s *State, now Now, id LeaseID, epoch Epoch) *Error {
+	l := s.Leases[id]
+	switch {
+	case l == nil:
+		return Refuse(CodeNotFound, "there is no such lease", "acquire one")
+	case l.State == LeaseEnded:
+		return Refuse(CodeExpired, "the lease has ended: "+l.Why, "acquire a new one")
+	}
+	v := s.Slots[l.Slot]
+	holds := l.State == LeaseActive || l.State == LeaseGranted
+	if !holds || l.Epoch != epoch || v.Epoch != epoch || v.Lease != id {
+		return lostControl(v, l, epoch)
+	}
+	if l.Expires.Passed(now) {
+		return Refuse(CodeExpired, "the lease's time is over", "acquire a new one")
+	}
+	return nil
+}
+
+func lostControl(s *Slot, l *Lease, epoch Epoch) *Error {
 	hint := "wait, or resume the lease once it is offered again"
 	why := fmt.Sprintf("epoch %d has ended; slot %s is at epoch %d", epoch, s.Name, s.Epoch)
 	switch l.State {

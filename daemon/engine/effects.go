@@ -203,6 +203,28 @@ func (e *Engine) Act(ctx context.Context, in core.Act, payload any) core.Result 
 	return res
 }
 
+// ActInOrder asks for an action as Act does, and returns without waiting for the answer:
+// actions that are asked for one after another are decided, and leave, in that order.
+func (e *Engine) ActInOrder(in core.Act, payload any) <-chan core.Result {
+	e.payloads.ask(in.Action, payload)
+	r := request{in, make(chan core.Result, 1)}
+	if !e.enqueue(r) {
+		e.payloads.take(in.Action)
+		r.reply <- core.Result{Refusal: core.Refuse(core.CodeUnavailable, "the daemon is ending", "ask again")}
+	}
+	return r.reply
+}
+
+// Grants says whether something may be told to an agent under an epoch, whatever is on
+// the disk: it is the slot's newest and no person has taken over since.
+func (e *Engine) Grants(slot core.SlotName, epoch core.Epoch) bool { return e.reg.Grants(slot, epoch) }
+
+// Over returns a channel that is closed once an epoch is not the slot's newest any more,
+// before that is on the disk.
+func (e *Engine) Over(slot core.SlotName, epoch core.Epoch) <-chan struct{} {
+	return e.reg.Over(slot, epoch)
+}
+
 // Done takes the host's last word on an action. What was seen is kept only while
 // the action's epoch is in force (I10).
 func (e *Engine) Done(in core.Done, result json.RawMessage) {

@@ -115,16 +115,20 @@ func (e *Engine) result(ctx context.Context, r request) core.Result {
 
 // Enqueue submits an input whose result nobody waits for, in the order of the calls.
 // It blocks while the inbox is full, and never for the disk. A refusal is logged.
-func (e *Engine) Enqueue(in core.Input) {
+func (e *Engine) Enqueue(in core.Input) { e.enqueue(request{in: in}) }
+
+// enqueue says whether the request was taken.
+func (e *Engine) enqueue(r request) bool {
 	select {
-	case e.inbox <- request{in: in}:
+	case e.inbox <- r:
 	case <-e.ctx.Done():
-		return
+		return false
 	}
 	if e.turn.TryLock() {
 		e.decideAll()
 		e.pass()
 	}
+	return true
 }
 
 // pass gives the turn up. What is left to do is the loop's: whoever found the turn

@@ -15,6 +15,7 @@ import (
 type Register struct {
 	mu    sync.Mutex
 	slots map[core.SlotName]*entry
+	over  map[core.SlotName]chan struct{} // closed, and taken out, with the next epoch
 }
 
 // New returns a register that knows no slot.
@@ -36,8 +37,32 @@ type entry struct {
 }
 
 // issue enters a newer epoch.
-func (e *entry) issue(epoch core.Epoch) {
+func (r *Register) issue(slot core.SlotName, e *entry, epoch core.Epoch) {
 	e.epoch, e.fenced, e.acknowledged = epoch, "", false
+	if over, ok := r.over[slot]; ok {
+		close(over)
+		delete(r.over, slot)
+	}
+}
+
+// Over returns a channel that is closed once an epoch is not the slot's newest any more.
+func (r *Register) Over(slot core.SlotName, epoch core.Epoch) <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.slots[slot]; e == nil || e.epoch != epoch {
+		over := make(chan struct{})
+		close(over)
+		return over
+	}
+	over, ok := r.over[slot]
+	if !ok {
+		over = make(chan struct{})
+		if r.over == nil {
+			r.over = map[core.SlotName]chan struct{}{}
+		}
+		r.over[slot] = over
+	}
+	return over
 }
 
 // Sync takes over what the state says, after a commit or a load. A number that was
@@ -59,7 +84,7 @@ func (r *Register) Sync(slots []*core.Slot) {
 			continue
 		}
 		if s.Epoch > e.epoch {
-			e.issue(s.Epoch)
+			r.issue(s.Name, e, s.Epoch)
 		}
 		e.ahead = false
 		if e.record == nil {
@@ -104,7 +129,7 @@ func (r *Register) Claim(before map[core.SlotName]*core.Slot, d *core.Delta, own
 			continue
 		}
 		if s.Epoch > e.epoch {
-			e.issue(s.Epoch)
+			r.issue(s.Name, e, s.Epoch)
 			if e.record == nil {
 				e.holder = s.Holder
 			}
@@ -164,7 +189,7 @@ func (r *Register) Takeover(in core.Takeover, up core.Nonce) (Issued, *core.Erro
 			"stop the browser: sessiondock slot stop "+string(in.Slot)+" --now; then look at the disk")
 	}
 	out := Issued{Takeover: in, FromHuman: e.holder.Kind == "human"}
-	e.issue(e.epoch + 1)
+	r.issue(in.Slot, e, e.epoch+1)
 	out.Epoch = e.epoch
 	e.holder = core.Holder{Kind: "human", Name: in.Surface}
 	e.ahead, e.fenced = true, up

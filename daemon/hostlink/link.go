@@ -165,7 +165,7 @@ func (l *link) Carry(eff core.Effect, c engine.Context) {
 		ask := c.Payload.(wire.Asked)
 		l.post(wire.Action{
 			Action: eff.Action, Epoch: eff.Epoch, Class: c.Action.Class, DeadlineMs: c.LeftMs,
-			Expect: c.Action.Expect, UploadDir: ask.UploadDir, Act: ask.Act,
+			Expect: c.Action.Expect, UploadDir: ask.UploadDir, Act: ask.Act, Raw: ask.Raw, Session: ask.Session,
 		})
 	case core.SendForget:
 		l.post(wire.Forget{Nonce: l.nonce, Seq: c.Seq, Actions: eff.Actions})
@@ -265,6 +265,10 @@ var handlers = map[string]func(*link, context.Context, []byte) error{
 	"pull":           on((*link).pull),
 	"granted":        on((*link).granted),
 	"action.done":    on((*link).actionDone),
+	"cdp.answer":     on((*link).cdpAnswer),
+	"cdp.lost":       on((*link).cdpLost),
+	"cdp.event":      on((*link).cdpEvent),
+	"cdp.tab":        on((*link).cdpTab),
 	"probe.result":   on((*link).probeResult),
 	"stop.ready":     on(func(l *link, _ context.Context, _ *wire.StopReady) *core.Error { l.stopReady(); return nil }),
 	"person.hold":    on((*link).personHold),
@@ -337,6 +341,37 @@ func (l *link) probeResult(_ context.Context, m *wire.ProbeResult) *core.Error {
 
 func (l *link) actionDone(_ context.Context, m *wire.ActionDone) *core.Error {
 	l.s.Engine.Done(heard.Done(l.slot, l.nonce, m), m.Result)
+	if l.s.Clients != nil {
+		l.s.Clients.Done(l.slot, m)
+	}
+	return nil
+}
+
+func (l *link) cdpAnswer(_ context.Context, m *wire.CDPAnswer) *core.Error {
+	if l.s.Clients != nil {
+		l.s.Clients.Answer(l.slot, m)
+	}
+	return nil
+}
+
+func (l *link) cdpLost(_ context.Context, m *wire.CDPLost) *core.Error {
+	if l.s.Clients != nil && m.Nonce == l.nonce {
+		l.s.Clients.Lost(l.slot, m)
+	}
+	return nil
+}
+
+func (l *link) cdpEvent(_ context.Context, m *wire.CDPEvent) *core.Error {
+	if l.s.Clients != nil && m.Nonce == l.nonce {
+		l.s.Clients.Event(l.slot, m)
+	}
+	return nil
+}
+
+func (l *link) cdpTab(_ context.Context, m *wire.CDPTab) *core.Error {
+	if l.s.Clients != nil && m.Nonce == l.nonce {
+		l.s.Clients.Tab(l.slot, m)
+	}
 	return nil
 }
 

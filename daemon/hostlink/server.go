@@ -26,12 +26,24 @@ import (
 // about to be refused.
 const maxConns = 1024
 
+// Clients takes what browsers say to agents' DevTools clients, in the order in which a
+// link carries it. None of its methods waits.
+type Clients interface {
+	Answer(core.SlotName, *wire.CDPAnswer)
+	Done(core.SlotName, *wire.ActionDone)
+	Event(core.SlotName, *wire.CDPEvent)
+	Tab(core.SlotName, *wire.CDPTab)
+	Lost(core.SlotName, *wire.CDPLost)
+	Unlinked(core.SlotName) // the slot's link has ended
+}
+
 // Server accepts hosts.
 type Server struct {
 	Engine         *engine.Engine
 	Supervisor     supervise.Supervisor
 	ExtensionID    string
 	ExtensionBuild string
+	Clients        Clients // may be nil
 	Log            *slog.Logger
 
 	group sync.WaitGroup
@@ -91,6 +103,9 @@ func (s *Server) serve(ctx context.Context, conn *net.UnixConn) {
 	l.post(wire.HostWelcome{Nonce: l.nonce, Slot: hello.Slot})
 	why := l.run(ctx, r)
 	s.Engine.Detach(hello.Slot, l, why)
+	if s.Clients != nil {
+		s.Clients.Unlinked(hello.Slot)
+	}
 	s.Log.Info("host link ended", "slot", hello.Slot, "why", why)
 }
 

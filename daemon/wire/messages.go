@@ -258,6 +258,60 @@ type Action struct {
 	Expect     core.Expect   `json:"expect"`
 	UploadDir  string        `json:"upload_dir,omitempty"`
 	Act        Act           `json:"act"`
+	// Raw: a command of a DevTools client, as it is: method and params of Act, answered by
+	// CDPAnswer before ActionDone. It leaves in the order in which it came. Without a
+	// method: from here on the events of the lease's tabs are sent.
+	Raw     bool   `json:"raw,omitempty"`
+	Session string `json:"session,omitempty"` // raw: a child session of the tab in Expect
+}
+
+// CDPAnswer is what a raw command saw (H to D), in its order among the events. Without
+// a result it carries the browser's own error, or the gate's refusal.
+type CDPAnswer struct {
+	Action core.ActionID   `json:"action"`
+	Epoch  core.Epoch      `json:"epoch"`
+	Result json.RawMessage `json:"result,omitempty"`
+	Error  *CDPError       `json:"error,omitempty"`
+}
+
+// CDPError is an error as the DevTools protocol words it.
+type CDPError struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+}
+
+// CDPLost says that events came faster than the daemon took them and were dropped (H to
+// D): a client that goes by them must begin anew.
+type CDPLost struct {
+	Nonce core.Nonce `json:"nonce"`
+	Epoch core.Epoch `json:"epoch"`
+}
+
+// CDPEvent is an event of a tab's debugging session (X to D), under the epoch in which
+// it was seen. After a fence, or a press of "Take over", none is sent (I10).
+type CDPEvent struct {
+	Nonce    core.Nonce      `json:"nonce"`
+	Epoch    core.Epoch      `json:"epoch"`
+	Tab      core.TabID      `json:"tab"`
+	Session  string          `json:"session,omitempty"` // of a child: a frame of another process, a worker
+	Document core.DocumentID `json:"document"`          // in the tab's main frame now, as far as is known
+	Method   string          `json:"method"`
+	Params   json.RawMessage `json:"params"`
+}
+
+// CDPTab tells of a tab of the lease's when a client watches (X to D): when it comes,
+// when its document or address changes, and when it is gone.
+type CDPTab struct {
+	Nonce    core.Nonce      `json:"nonce"`
+	Epoch    core.Epoch      `json:"epoch"`
+	Tab      core.TabID      `json:"tab"`
+	Target   string          `json:"target"`           // the browser's own name of it
+	Opener   string          `json:"opener,omitempty"` // the target that opened it
+	URL      string          `json:"url"`              // empty outside the origins
+	Title    string          `json:"title"`
+	Document core.DocumentID `json:"document"`
+	Owned    bool            `json:"owned"` // made under the lease: it may be closed
+	Gone     bool            `json:"gone,omitempty"`
 }
 
 // ActionDone is the host's last word on an action (H to D). It is kept by the
@@ -286,16 +340,19 @@ type Cmd struct {
 	Epoch  core.Epoch    `json:"epoch"`
 	// Kind: cdp (Method, Params, by chrome.debugger), barrier (a no-op by
 	// chrome.scripting in the expected document), document (which document is in
-	// the tab), tabs (list), tab_create, tab_close, tab_activate.
-	Kind string `json:"kind" enum:"cdp,barrier,document,tabs,tab_create,tab_close,tab_activate"`
+	// the tab), tabs (list), tab_create, tab_close, tab_activate, watch (from here on
+	// CDPTab and CDPEvent are sent).
+	Kind string `json:"kind" enum:"cdp,barrier,document,tabs,tab_create,tab_close,tab_activate,watch"`
 	// Expect.Tab 0 means the active tab; an empty Expect.Document means that any
 	// document will do (a navigation, or a look).
 	Expect core.Expect     `json:"expect"`
 	Method string          `json:"method,omitempty"`
 	Params json.RawMessage `json:"params,omitempty"`
-	Effect bool            `json:"effect"` // it can change the page: counted as a step
-	Script bool            `json:"script"` // it runs the agent's own script in the main world
-	Class  core.Class      `json:"class"`
+	// Session names a child session of the tab's: a frame of another process, a worker.
+	Session string     `json:"session,omitempty"`
+	Effect  bool       `json:"effect"` // it can change the page: counted as a step
+	Script  bool       `json:"script"` // it runs the agent's own script in the main world
+	Class   core.Class `json:"class"`
 	// LeftMs is how long from the receipt the command may still be dispatched.
 	LeftMs int64 `json:"left_ms"`
 }
@@ -417,6 +474,10 @@ var Messages = []struct {
 	{"granted", "X", "D", Granted{}},
 	{"action", "D", "H", Action{}},
 	{"action.done", "H", "D", ActionDone{}},
+	{"cdp.answer", "H", "D", CDPAnswer{}},
+	{"cdp.lost", "H", "D", CDPLost{}},
+	{"cdp.event", "X", "D", CDPEvent{}},
+	{"cdp.tab", "X", "D", CDPTab{}},
 	{"cmd", "H", "X", Cmd{}},
 	{"cmd.result", "X", "H", CmdResult{}},
 	{"stop.page", "D", "X", StopPage{}},

@@ -83,4 +83,6 @@ func Verb(name string) (VerbInfo, bool) {
 type Asked struct {
 	Act       Act
 	UploadDir string
+	Raw       bool   // see Action
+	Session   string // see Action
 }

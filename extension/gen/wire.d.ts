@@ -73,6 +73,9 @@ export interface Field {
   readonly element?: Field;
 }
 
+/** DevTools methods for an agent: '' or why one is refused. What is not in it is refused. */
+export declare const METHODS: { readonly [method: string]: string };
+
 export declare const MESSAGES: { readonly [t in Message['t']]: { readonly [name: string]: Field } };
 
 /** Returns null, or what is wrong with the first wrong field. */
@@ -291,6 +294,12 @@ export interface Act {
 export interface Steps {
   dispatched: number;
   total: number;
+}
+
+/** CDPError is an error as the DevTools protocol words it. */
+export interface CDPError {
+  code: number;
+  message: string;
 }
 
 /** Status is a slot's state in the three answers. It is what status, the popup and the API show. */
@@ -796,6 +805,14 @@ export interface Action {
   expect: Expect;
   upload_dir?: string;
   act: Act;
+  /**
+   * Raw: a command of a DevTools client, as it is: method and params of Act, answered by
+   * CDPAnswer before ActionDone. It leaves in the order in which it came. Without a
+   * method: from here on the events of the lease's tabs are sent.
+   */
+  raw?: boolean;
+  /** raw: a child session of the tab in Expect */
+  session?: string;
 }
 
 /**
@@ -823,6 +840,67 @@ export interface ActionDone {
 }
 
 /**
+ * CDPAnswer is what a raw command saw (H to D), in its order among the events. Without a
+ * result it carries the browser's own error, or the gate's refusal.
+ */
+export interface CDPAnswer {
+  t: 'cdp.answer';
+  action: ActionID;
+  epoch: Epoch;
+  result?: unknown;
+  error?: CDPError | null;
+}
+
+/**
+ * CDPLost says that events came faster than the daemon took them and were dropped (H to
+ * D): a client that goes by them must begin anew.
+ */
+export interface CDPLost {
+  t: 'cdp.lost';
+  nonce: Nonce;
+  epoch: Epoch;
+}
+
+/**
+ * CDPEvent is an event of a tab's debugging session (X to D), under the epoch in which it
+ * was seen. After a fence, or a press of "Take over", none is sent (I10).
+ */
+export interface CDPEvent {
+  t: 'cdp.event';
+  nonce: Nonce;
+  epoch: Epoch;
+  tab: TabID;
+  /** of a child: a frame of another process, a worker */
+  session?: string;
+  /** in the tab's main frame now, as far as is known */
+  document: DocumentID;
+  method: string;
+  params: unknown;
+}
+
+/**
+ * CDPTab tells of a tab of the lease's when a client watches (X to D): when it comes,
+ * when its document or address changes, and when it is gone.
+ */
+export interface CDPTab {
+  t: 'cdp.tab';
+  nonce: Nonce;
+  epoch: Epoch;
+  tab: TabID;
+  /** the browser's own name of it */
+  target: string;
+  /** the target that opened it */
+  opener?: string;
+  /** empty outside the origins */
+  url: string;
+  title: string;
+  document: DocumentID;
+  /** made under the lease: it may be closed */
+  owned: boolean;
+  gone?: boolean;
+}
+
+/**
  * Cmd is one step (H to X). The dispatch gate decides on it in the same turn of the event
  * loop in which it is carried out.
  */
@@ -835,9 +913,10 @@ export interface Cmd {
   /**
    * Kind: cdp (Method, Params, by chrome.debugger), barrier (a no-op by chrome.scripting
    * in the expected document), document (which document is in the tab), tabs (list),
-   * tab_create, tab_close, tab_activate.
+   * tab_create, tab_close, tab_activate, watch (from here on CDPTab and CDPEvent are
+   * sent).
    */
-  kind: 'cdp' | 'barrier' | 'document' | 'tabs' | 'tab_create' | 'tab_close' | 'tab_activate';
+  kind: 'cdp' | 'barrier' | 'document' | 'tabs' | 'tab_create' | 'tab_close' | 'tab_activate' | 'watch';
   /**
    * Expect.Tab 0 means the active tab; an empty Expect.Document means that any document
    * will do (a navigation, or a look).
@@ -845,6 +924,8 @@ export interface Cmd {
   expect: Expect;
   method?: string;
   params?: unknown;
+  /** Session names a child session of the tab's: a frame of another process, a worker. */
+  session?: string;
   /** it can change the page: counted as a step */
   effect: boolean;
   /** it runs the agent's own script in the main world */
@@ -996,6 +1077,10 @@ export type Message =
   | Granted
   | Action
   | ActionDone
+  | CDPAnswer
+  | CDPLost
+  | CDPEvent
+  | CDPTab
   | Cmd
   | CmdResult
   | StopPage

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -535,15 +536,14 @@ func TestVerbsAreComplete(t *testing.T) {
 }
 
 func TestPolicyHasReasons(t *testing.T) {
-	for method, row := range allowed {
-		domain, _, _ := strings.Cut(method, ".")
-		switch domain {
-		case "Target", "Browser", "Storage", "Network", "Fetch", "Debugger", "IO", "Tracing":
-			t.Errorf("%s is of a domain that is always refused", method)
-		}
-		if row.why == "" || row.script && !row.effect || row.input && !row.effect {
+	for method, row := range wire.Methods {
+		if (row.Script || row.Input) && !row.Effect || (row.Needs != "" || row.Never != "") && row.Effect {
 			t.Errorf("%s: %+v", method, row)
 		}
+		if row.Needs == "" || slices.ContainsFunc(wire.Settings, func(s struct{ Name, Help string }) bool { return s.Name == row.Needs }) {
+			continue
+		}
+		t.Errorf("%s needs %q, which is no setting", method, row.Needs)
 	}
 	for _, p := range proofs {
 		if p.reason == "" || p.code == 0 {

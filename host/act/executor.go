@@ -67,6 +67,22 @@ func (x *Executor) Run(ctx context.Context, a wire.Action) Done {
 	return r.end(verbs[a.Act.Verb](r))
 }
 
+// Begin begins a raw command: it is handed over before Begin returns, so that commands
+// leave in the order in which they came. told is given the browser's answer in its order
+// among the browser's other words, and must not wait; a command that no gate let pass is
+// not told of. The function that comes back waits for the end, as Run does.
+func (x *Executor) Begin(ctx context.Context, a wire.Action, told func(Answer)) func() Done {
+	left := min(time.Duration(a.DeadlineMs)*time.Millisecond, wire.MaxActionDeadline)
+	r := &run{x: x, a: a, expect: a.Expect, deadline: time.Now().Add(left)}
+	var cancel context.CancelFunc
+	r.ctx, cancel = context.WithDeadline(ctx, r.deadline)
+	wait := r.raw(told)
+	return func() Done {
+		defer cancel()
+		return r.end(nil, wait())
+	}
+}
+
 // check refuses an action that its verb's row does not allow. The daemon has done
 // so before; this is what the host itself relies on.
 func check(a wire.Action) error {

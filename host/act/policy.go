@@ -1,75 +1,105 @@
 package act
 
 import (
+	"bytes"
 	"encoding/json"
+	"path/filepath"
+	"slices"
 
 	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/wire"
 )
 
-// rule is one DevTools method that the verb cdp passes on.
-type rule struct {
-	effect bool // it can change the page or what the page does
-	script bool // it runs the agent's script in the page's own world
-	input  bool // it is input: a barrier follows
-	why    string
-	params []string // members that may be given; nil for any
+// only lists, for some methods, the members of params that may be given.
+var only = map[string][]string{
+	"Page.printToPDF":        {"landscape", "displayHeaderFooter", "printBackground", "scale", "paperWidth", "paperHeight", "marginTop", "marginBottom", "marginLeft", "marginRight", "pageRanges", "preferCSSPageSize", "generateTaggedPDF", "generateDocumentOutline", "transferMode"},
+	"Input.dispatchKeyEvent": {"type", "modifiers", "timestamp", "text", "unmodifiedText", "keyIdentifier", "code", "key", "windowsVirtualKeyCode", "nativeVirtualKeyCode", "autoRepeat", "isKeypad", "isSystemKey", "location"},
 }
 
-// allowed is the closed table of the verb cdp. What is not in it is refused,
-// whatever the binding says: a method gets in only by a reason to be harmless to
-// the person's sign-ins, to other tabs and to the fence.
-var allowed = map[string]rule{
-	"Accessibility.getFullAXTree":          {why: "reads the page; a password's characters are not in it"},
-	"Accessibility.getRootAXNode":          {why: "reads the page"},
-	"DOM.getDocument":                      {why: "reads the page"},
-	"DOM.getOuterHTML":                     {why: "reads the page"},
-	"DOM.querySelector":                    {why: "reads the page"},
-	"DOM.querySelectorAll":                 {why: "reads the page"},
-	"DOM.getAttributes":                    {why: "reads the page"},
-	"DOM.getBoxModel":                      {why: "reads the layout"},
-	"DOM.getContentQuads":                  {why: "reads the layout"},
-	"DOMSnapshot.captureSnapshot":          {why: "reads the page"},
-	"Page.getLayoutMetrics":                {why: "reads the layout"},
-	"Page.getFrameTree":                    {why: "reads the frames' addresses"},
-	"Page.captureScreenshot":               {why: "a picture of the page"},
-	"Page.printToPDF":                      {why: "a picture of the page", params: []string{"landscape", "displayHeaderFooter", "printBackground", "scale", "paperWidth", "paperHeight", "marginTop", "marginBottom", "marginLeft", "marginRight", "pageRanges", "preferCSSPageSize", "generateTaggedPDF"}},
-	"Performance.enable":                   {why: "counts, no content"},
-	"Performance.getMetrics":               {why: "counts, no content"},
-	"Runtime.evaluate":                     {effect: true, script: true, why: "as the verb evaluate, with more options", params: []string{"expression", "returnByValue", "awaitPromise", "userGesture", "silent", "replMode", "timeout", "generatePreview"}},
-	"Input.dispatchMouseEvent":             {effect: true, input: true, why: "input into the page"},
-	"Input.dispatchKeyEvent":               {effect: true, input: true, why: "input into the page", params: []string{"type", "modifiers", "text", "unmodifiedText", "keyIdentifier", "code", "key", "windowsVirtualKeyCode", "nativeVirtualKeyCode", "autoRepeat", "isKeypad", "isSystemKey", "location"}},
-	"Input.dispatchTouchEvent":             {effect: true, input: true, why: "input into the page"},
-	"Input.insertText":                     {effect: true, input: true, why: "input into the page"},
-	"Emulation.setDeviceMetricsOverride":   {effect: true, why: "the size of the viewport; gone when the debugger is detached"},
-	"Emulation.clearDeviceMetricsOverride": {effect: true, why: "undoes the one above"},
-	"Emulation.setEmulatedMedia":           {effect: true, why: "media features; gone when the debugger is detached"},
+// onlyOne lists the same for the verb cdp, which acts in the page's own world alone.
+var onlyOne = map[string][]string{
+	"Runtime.evaluate": {"expression", "returnByValue", "awaitPromise", "userGesture", "silent", "replMode", "timeout", "generatePreview"},
 }
 
-// ruleFor returns the row of a method, or the refusal.
-func ruleFor(method string, params json.RawMessage) (rule, *core.Error) {
-	row, ok := allowed[method]
-	if !ok {
+// ruleFor returns the row of a method in the one table, wire.Methods, or the refusal.
+func ruleFor(method string, params json.RawMessage) (wire.MethodInfo, *core.Error) {
+	row, ok := wire.Methods[method]
+	switch {
+	case !ok:
 		return row, notAllowed("the method "+clip(method, 80)+" is not passed on",
-			"use a verb; cookies, storage, targets and the browser itself are out of reach for an agent")
+			"use a verb; cookies, storage, targets and the browser itself are out of reach for an agent").With("unknown", true)
+	case row.Never != "":
+		return row, notAllowed(method+" is not passed on: "+row.Never, "leave it out")
+	case row.Needs != "":
+		return row, notAllowed(method+" is not passed on: this binding does not allow "+row.Needs,
+			"a person would have to allow "+row.Needs+" for the binding; nothing else opens it").With("setting", row.Needs)
 	}
+	return row, bounded(method, params, only[method])
+}
+
+// bounded refuses parameters that are not in names, if there are any.
+func bounded(method string, params json.RawMessage, names []string) *core.Error {
 	if len(params) == 0 {
-		return row, nil
+		return nil
 	}
 	var given map[string]json.RawMessage
 	if err := json.Unmarshal(params, &given); err != nil || given == nil {
-		return row, badArgument("params must be a JSON object")
+		return badArgument("params must be a JSON object")
 	}
-	if row.params == nil {
-		return row, nil
-	}
-	for name := range given {
-		known := false
-		for _, p := range row.params {
-			known = known || p == name
-		}
-		if !known {
-			return row, notAllowed("the parameter "+clip(name, 60)+" of "+method+" is not passed on", "leave it out")
+	for name, value := range given {
+		if names != nil && !empty(value) && !slices.Contains(names, name) {
+			return notAllowed("the parameter "+clip(name, 60)+" of "+method+" is not passed on", "leave it out")
 		}
 	}
-	return row, nil
+	return nil
+}
+
+// empty says whether a member says as much as none.
+func empty(value json.RawMessage) bool {
+	switch string(bytes.TrimSpace(value)) {
+	case "null", `""`, "[]", "{}", "false", "0":
+		return true
+	}
+	return false
+}
+
+// rawParams are a DevTools client's own parameters, held to what an agent may do: where
+// a page goes to, which files it is given, how far a script of its reaches.
+func rawParams(a wire.Action) (json.RawMessage, *core.Error) {
+	params := a.Act.Params
+	var given map[string]json.RawMessage
+	text := func(name string) (s string) {
+		json.Unmarshal(given[name], &s) //nolint:errcheck // the browser refuses what is no string
+		return s
+	}
+	switch a.Act.Method {
+	case "Page.navigate", "Page.createIsolatedWorld", "DOM.setFileInputFiles", "Page.navigateToHistoryEntry":
+		if err := json.Unmarshal(params, &given); err != nil {
+			return nil, badArgument("params must be a JSON object")
+		}
+	}
+	switch a.Act.Method {
+	case "Page.navigate":
+		return params, checkURL(text("url"))
+	case "Page.createIsolatedWorld":
+		// Its name is spelt so in the protocol. A world with it reaches into frames of
+		// websites that the binding does not list.
+		delete(given, "grantUniveralAccess")
+		delete(given, "grantUniversalAccess")
+		return jsonOf(given), nil
+	case "DOM.setFileInputFiles":
+		var files []string
+		if err := json.Unmarshal(given["files"], &files); err != nil {
+			return nil, badArgument("files must be a list of paths")
+		}
+		for i, f := range files {
+			if filepath.Dir(f) != filepath.Clean(a.UploadDir) {
+				return nil, notAllowed("a file outside the upload directory is not uploaded", "copy it into "+a.UploadDir+" first")
+			}
+			files[i] = filepath.Base(f)
+		}
+		_, bad := uploadPaths(a.UploadDir, files)
+		return params, bad
+	}
+	return params, nil
 }

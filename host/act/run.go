@@ -54,6 +54,13 @@ func (r *run) left() time.Duration { return time.Until(r.deadline) }
 
 // send hands a step over.
 func (r *run) send(c wire.Cmd) *Step {
+	s := r.step(c)
+	r.hands(s)
+	return s
+}
+
+// step makes a step of this action.
+func (r *run) step(c wire.Cmd) *Step {
 	c.Action, c.Epoch, c.Class = r.a.Action, r.a.Epoch, r.a.Class
 	if c.Expect == (core.Expect{}) {
 		c.Expect = r.expect
@@ -64,12 +71,15 @@ func (r *run) send(c wire.Cmd) *Step {
 		r.effects = append(r.effects, s)
 		r.planned = max(r.planned, len(r.effects))
 	}
+	return s
+}
+
+func (r *run) hands(s *Step) {
 	if r.ctx.Err() != nil {
 		s.Withhold()
-		return s
+		return
 	}
 	r.x.port.Send(s)
-	return s
 }
 
 // wait waits for a step's answer, and no longer than the action may live.

@@ -82,25 +82,45 @@ func (r *run) dialog() ([][]byte, error) {
 	return nil, err
 }
 
+// notOneByOne says whether a method makes sense only to a client that is told of events,
+// or has a verb of its own that waits for what the method starts.
+func notOneByOne(method string) bool {
+	switch method {
+	case "Page.navigate", "Page.getNavigationHistory", "Page.navigateToHistoryEntry", "Page.reload", "Runtime.callFunctionOn", "Input.setInterceptDrags":
+		return true
+	}
+	return strings.HasPrefix(method, "Target.")
+}
+
 // devtools passes on one command of the table in policy.go.
 func (r *run) devtools() ([][]byte, error) {
 	rule, bad := ruleFor(r.a.Act.Method, r.a.Act.Params)
+	if bad == nil && notOneByOne(r.a.Act.Method) {
+		bad = notAllowed(r.a.Act.Method+" is for a DevTools client, at the lease's cdp_url", "use a verb")
+	}
+	if bad == nil {
+		bad = bounded(r.a.Act.Method, r.a.Act.Params, onlyOne[r.a.Act.Method])
+	}
+	params := r.a.Act.Params
+	if bad == nil {
+		params, bad = rawParams(r.a)
+	}
 	if bad != nil {
 		return nil, bad
 	}
 	c := cdp(r.a.Act.Method, nil)
-	if p := bytes.TrimSpace(r.a.Act.Params); len(p) > 0 {
+	if p := bytes.TrimSpace(params); len(p) > 0 {
 		c.Params = p
 	}
-	c.Effect, c.Script = rule.effect, rule.script
-	if rule.effect {
+	c.Effect, c.Script = rule.Effect, rule.Script
+	if rule.Effect {
 		r.plan(1)
 	}
 	a, err := r.do(c)
 	if err != nil {
 		return nil, err
 	}
-	if rule.input {
+	if rule.Input {
 		if err := r.barrier(); err != nil {
 			return nil, err
 		}

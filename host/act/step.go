@@ -33,6 +33,9 @@ type Step struct {
 	fate   atomic.Int32
 	done   chan struct{}
 	answer Answer
+	// first is called with the answer before anybody who waits for it sees it, in the
+	// order in which answers come.
+	first func(Answer)
 }
 
 const (
@@ -56,6 +59,9 @@ func (s *Step) Withhold() bool {
 // Resolve gives the answer to a step. Only the port calls it, once.
 func (s *Step) Resolve(a Answer) {
 	s.answer = a
+	if s.first != nil {
+		s.first(a)
+	}
 	close(s.done)
 }
 

@@ -30,6 +30,9 @@ export interface Field {
   readonly element?: Field;
 }
 
+/** DevTools methods for an agent: '' or why one is refused. What is not in it is refused. */
+export declare const METHODS: { readonly [method: string]: string };
+
 export declare const MESSAGES: { readonly [t in Message['t']]: { readonly [name: string]: Field } };
 
 /** Returns null, or what is wrong with the first wrong field. */

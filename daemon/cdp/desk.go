@@ -1,0 +1,495 @@
+package cdp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/engine"
+	"sessiondock.dev/sessiondock/daemon/wire"
+)
+
+// desk is what the endpoint knows of one slot under one epoch: the lease's tabs, their
+// debugging sessions, and the clients. It ends with the epoch, and with the link.
+type desk struct {
+	s       *Server
+	slot    core.SlotName
+	lease   *core.Lease
+	epoch   core.Epoch
+	origins []string
+	ended   chan struct{}
+
+	watching sync.Mutex // one asks at a time
+
+	mu      sync.Mutex
+	over    bool
+	agent   string // the browser's user agent, "" before it is known
+	tabs    map[core.TabID]*node
+	order   []*node          // tabs in the order in which they came
+	kids    map[string]*node // by the browser's session
+	clients []*client
+	pending map[core.ActionID]func(json.RawMessage, *wire.CDPError)
+	whenTab map[core.TabID][]func(*node)
+	ids     int
+}
+
+// node is one debugging session of the browser: a tab's, or a child's of it.
+type node struct {
+	tab      core.TabID
+	real     string // the browser's name of a child session, "" of a tab
+	target   string
+	kind     string // page, iframe, worker, ...
+	url      string
+	title    string
+	opener   string
+	owned    bool
+	document core.DocumentID
+	info     json.RawMessage // of a child: as the browser said
+	parent   *node
+	kids     []*node
+	sessions []*session
+	uses     map[string]int // sessions that have enabled a domain
+	auto     int            // sessions that want to be told of children
+	contexts []execution
+	waiting  bool // for runIfWaitingForDebugger
+}
+
+// execution is a JavaScript context that the browser has told of: one that is told of
+// once only, while each client wants to hear of it.
+type execution struct {
+	id     int64
+	unique string
+	raw    json.RawMessage
+}
+
+func newDesk(s *Server, l *core.Lease, epoch core.Epoch) *desk {
+	d := &desk{
+		s: s, slot: l.Slot, lease: l, epoch: epoch, ended: make(chan struct{}),
+		tabs: map[core.TabID]*node{}, kids: map[string]*node{},
+		pending: map[core.ActionID]func(json.RawMessage, *wire.CDPError){}, whenTab: map[core.TabID][]func(*node){},
+	}
+	s.engine.View(func(st *core.State, _ core.Now) {
+		if b := st.Bindings[l.Binding]; b != nil {
+			d.origins = b.Origins
+		}
+	})
+	return d
+}
+
+// watch asks the extension to tell of the lease's tabs, unless it does.
+func (d *desk) watch(ctx context.Context) *core.Error {
+	d.watching.Lock()
+	defer d.watching.Unlock()
+	if d.userAgent() != "" {
+		return nil
+	}
+	for {
+		done := make(chan *wire.CDPError, 1)
+		act := wire.Act{Verb: "cdp"}
+		res := <-d.act(order{act: act, raw: true, summary: "cdp: a client connects"}, func(result json.RawMessage, err *wire.CDPError) {
+			var told struct {
+				UserAgent string `json:"userAgent"`
+			}
+			json.Unmarshal(result, &told) //nolint:errcheck // then it stays unknown
+			d.agent = told.UserAgent
+			done <- err
+		})
+		if res.Refusal == nil {
+			select {
+			case err := <-done:
+				if err == nil && d.userAgent() != "" {
+					return nil
+				}
+				return core.Refuse(core.CodeUnavailable, "the browser did not say which tabs it has", "connect again")
+			case <-d.ended:
+			case <-ctx.Done():
+			}
+			return core.Refuse(core.CodeUnavailable, "the browser did not answer in time", "connect again")
+		}
+		if res.Refusal.Code != core.CodeBusy || res.Refusal.Detail["not_dispatched"] != true {
+			return res.Refusal
+		}
+		ready := d.s.engine.Wait(ctx, d.slot, readyWait, func(s *core.State, _ core.Now) bool {
+			return s.Links[d.slot].Granted == d.epoch || s.Slots[d.slot].Epoch != d.epoch
+		})
+		if !ready {
+			return res.Refusal
+		}
+	}
+}
+
+// order is something to be asked of the browser.
+type order struct {
+	act      wire.Act
+	raw      bool
+	session  string // the browser's
+	tab      core.TabID
+	document core.DocumentID
+	class    core.Class
+	summary  string
+	bytes    int
+}
+
+// rawDeadline is how long a command may go without an answer: a script that waits for
+// something in the page may wait long, and its client has a deadline of its own.
+const rawDeadline = wire.MaxActionDeadline
+
+// act asks for an action in the place of the lease's agent. told is called once, with the
+// desk's mutex held; it is not called if the epoch ends first. The result on the
+// channel is the core's, for whoever wants it.
+func (d *desk) act(o order, told func(json.RawMessage, *wire.CDPError)) <-chan core.Result {
+	id := core.ActionID(engine.NewID())
+	d.mu.Lock()
+	d.pending[id] = told
+	res := d.actLocked(id, o)
+	d.mu.Unlock()
+	out := make(chan core.Result, 1)
+	go func() {
+		r := <-res
+		if r.Refusal != nil {
+			d.answer(id, nil, wire.ErrorOf(r.Refusal))
+		}
+		out <- r
+	}()
+	return out
+}
+
+func (d *desk) actLocked(id core.ActionID, o order) <-chan core.Result {
+	if o.class == "" {
+		o.class = core.Read
+	}
+	in := core.Act{
+		Action: id, Lease: d.lease.ID, Cap: d.lease.CapHash, ID: core.ClientID(engine.NewID()), Epoch: d.epoch,
+		Verb: o.act.Verb, Class: o.class, Summary: o.summary, BodyHash: string(id), Beside: true,
+		Expect: core.Expect{Tab: o.tab, Document: o.document}, DeadlineMs: rawDeadline.Milliseconds(), Bytes: int64(o.bytes),
+	}
+	return d.s.engine.ActInOrder(in, wire.Asked{Act: o.act, Raw: o.raw, Session: o.session, UploadDir: d.s.dir(d.lease)})
+}
+
+// answer gives a pending command its answer, once.
+func (d *desk) answer(id core.ActionID, result json.RawMessage, err *wire.CDPError) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	told := d.pending[id]
+	delete(d.pending, id)
+	if told != nil && !d.over {
+		told(result, err)
+	}
+}
+
+// end closes the clients. Commands that are under way get no answer: none is known.
+func (d *desk) end(code websocket.StatusCode, why string) {
+	d.mu.Lock()
+	clients := d.clients
+	if !d.over {
+		close(d.ended)
+	}
+	d.over, d.clients, d.pending = true, nil, map[core.ActionID]func(json.RawMessage, *wire.CDPError){}
+	d.mu.Unlock()
+	for _, c := range clients {
+		c.close(code, why)
+	}
+}
+
+func (d *desk) join(c *client, besides bool) *core.Error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.over:
+		return core.Refuse(core.CodeFenced, "the epoch has ended", "resume the lease")
+	case len(d.clients) > 0 && !besides:
+		return core.Refuse(core.CodeConflict, "another client of this lease is connected", "end that one, or add ?"+beside+" to the address to work beside it")
+	case len(d.clients) >= maxClients:
+		return core.Refuse(core.CodeLimit, fmt.Sprintf("%d clients of this lease are connected", maxClients), "end one of them")
+	}
+	d.clients = append(d.clients, c)
+	return nil
+}
+
+// leave undoes what a client had switched on, as far as nobody else uses it.
+func (d *desk) leave(c *client) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.clients = slices.DeleteFunc(d.clients, func(other *client) bool { return other == c })
+	for _, s := range c.sessions {
+		d.drop(s)
+	}
+	c.sessions = nil
+}
+
+// drop ends a client's session.
+func (d *desk) drop(s *session) {
+	delete(s.c.sessions, s.id)
+	n := s.node
+	if n == nil {
+		return
+	}
+	n.sessions = slices.DeleteFunc(n.sessions, func(other *session) bool { return other == s })
+	for domain := range s.enabled {
+		d.disable(s, domain)
+	}
+	if s.auto {
+		s.auto = false
+		if n.auto--; n.auto == 0 && !d.over {
+			d.tell(n, "Target.setAutoAttach", `{"autoAttach":false,"waitForDebuggerOnStart":false,"flatten":true}`)
+		}
+	}
+}
+
+// disable notes that a session uses a domain no longer, and says whether somebody does.
+func (d *desk) disable(s *session, domain string) {
+	if !s.enabled[domain] {
+		return
+	}
+	delete(s.enabled, domain)
+	s.node.uses[domain]--
+	if s.node.uses[domain] > 0 || d.over {
+		return
+	}
+	if domain == "Runtime" {
+		s.node.contexts = nil
+	}
+	if _, known := wire.Methods[domain+".disable"]; known && wire.Methods[domain+".disable"].Never == "" {
+		d.tell(s.node, domain+".disable", "{}")
+	}
+}
+
+// tell sends a command of the endpoint's own in the agent's place. Nobody waits for it.
+func (d *desk) tell(n *node, method, params string) {
+	if d.over || d.tabs[n.tab] == nil {
+		return
+	}
+	d.actLocked(core.ActionID(engine.NewID()), order{
+		act: wire.Act{Verb: "cdp", Method: method, Params: json.RawMessage(params)}, raw: true, session: n.real, tab: n.tab, summary: "cdp " + method,
+	})
+}
+
+func (d *desk) userAgent() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.agent
+}
+
+// product is the browser's name and version, as it names itself to websites.
+func (d *desk) product() string {
+	for _, word := range strings.Fields(d.userAgent()) {
+		if name, version, ok := strings.Cut(word, "/"); ok && strings.HasSuffix(name, "Chrome") {
+			return "Chrome/" + version
+		}
+	}
+	return "Chrome/0.0.0.0"
+}
+
+// list is /json/list. It gives no socket of a page's own: there is one way in.
+func (d *desk) list() []map[string]any {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := []map[string]any{}
+	for _, n := range d.order {
+		out = append(out, map[string]any{"id": n.target, "type": "page", "title": n.title, "url": n.url})
+	}
+	return out
+}
+
+// allowed says whether the binding lists an address's origin. One that has none is the
+// page's around it.
+func (d *desk) allowed(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	switch u.Scheme {
+	case "", "about", "data", "blob", "javascript":
+		return true
+	case "http", "https":
+		return len(d.origins) == 0 || core.CheckAddress(address, d.origins) == nil
+	}
+	return false
+}
+
+// tabNews takes what the extension says of a tab.
+func (d *desk) tabNews(m *wire.CDPTab) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := d.tabs[m.Tab]
+	if d.over || n == nil && m.Gone {
+		return
+	}
+	switch {
+	case m.Gone:
+		d.gone(n)
+	case n == nil:
+		n = &node{
+			tab: m.Tab, target: m.Target, kind: "page", url: m.URL, title: m.Title, opener: m.Opener, owned: m.Owned,
+			document: m.Document, uses: map[string]int{},
+		}
+		d.tabs[m.Tab] = n
+		d.order = append(d.order, n)
+		for _, c := range d.clients {
+			c.announce(n)
+		}
+		for _, f := range d.whenTab[m.Tab] {
+			f(n)
+		}
+		delete(d.whenTab, m.Tab)
+	default:
+		n.url, n.title, n.owned = m.URL, m.Title, m.Owned
+		d.seen(n, m.Document)
+		for _, c := range d.clients {
+			c.changed(n)
+		}
+	}
+}
+
+// seen notes the document that clients have now been told of.
+func (d *desk) seen(n *node, document core.DocumentID) {
+	if document != "" {
+		n.document = document
+	}
+}
+
+// gone ends a node: a tab was closed, or a child detached.
+func (d *desk) gone(n *node) {
+	for _, kid := range slices.Clone(n.kids) {
+		d.gone(kid)
+	}
+	for _, s := range slices.Clone(n.sessions) {
+		s.detached()
+		delete(s.c.sessions, s.id)
+	}
+	n.sessions = nil
+	if n.real != "" {
+		delete(d.kids, n.real)
+		n.parent.kids = slices.DeleteFunc(n.parent.kids, func(other *node) bool { return other == n })
+		return
+	}
+	delete(d.tabs, n.tab)
+	d.order = slices.DeleteFunc(d.order, func(other *node) bool { return other == n })
+	for _, c := range d.clients {
+		c.destroyed(n)
+	}
+}
+
+// event takes an event of a debugging session of the browser.
+func (d *desk) event(m *wire.CDPEvent) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	tab := d.tabs[m.Tab]
+	if d.over || tab == nil {
+		return
+	}
+	d.seen(tab, m.Document)
+	n := tab
+	if m.Session != "" {
+		if n = d.kids[m.Session]; n == nil {
+			return
+		}
+	}
+	domain, name, _ := strings.Cut(m.Method, ".")
+	switch domain {
+	case "Target":
+		d.targetEvent(n, name, m.Params)
+		return
+	case "Runtime":
+		n.context(name, m.Params)
+	}
+	frame := []byte(nil)
+	for _, s := range n.sessions {
+		if !s.wants(domain) {
+			continue
+		}
+		if frame == nil {
+			frame = fmt.Appendf(nil, `{"method":%q,"params":%s`, m.Method, m.Params)
+		}
+		s.c.send(fmt.Appendf(slices.Clip(frame), `,"sessionId":%q}`, s.id))
+	}
+}
+
+// context keeps what the browser has said of contexts.
+func (n *node) context(event string, params json.RawMessage) {
+	switch event {
+	case "executionContextCreated":
+		var m struct {
+			Context struct {
+				ID     int64  `json:"id"`
+				Unique string `json:"uniqueId"`
+			} `json:"context"`
+		}
+		if json.Unmarshal(params, &m) == nil && len(n.contexts) < 4096 {
+			n.contexts = append(n.contexts, execution{m.Context.ID, m.Context.Unique, params})
+		}
+	case "executionContextDestroyed":
+		var m struct {
+			ID int64 `json:"executionContextId"`
+		}
+		if json.Unmarshal(params, &m) == nil {
+			n.contexts = slices.DeleteFunc(n.contexts, func(e execution) bool { return e.id == m.ID })
+		}
+	case "executionContextsCleared":
+		n.contexts = nil
+	}
+}
+
+// targetEvent follows the children of a session.
+func (d *desk) targetEvent(n *node, event string, params json.RawMessage) {
+	var m struct {
+		Session string          `json:"sessionId"`
+		Info    json.RawMessage `json:"targetInfo"`
+		Waiting bool            `json:"waitingForDebugger"`
+	}
+	if json.Unmarshal(params, &m) != nil || m.Session == "" {
+		return
+	}
+	switch event {
+	case "attachedToTarget":
+		if len(d.kids) >= 1024 || d.kids[m.Session] != nil {
+			return
+		}
+		var info struct {
+			TargetID string `json:"targetId"`
+			Type     string `json:"type"`
+			URL      string `json:"url"`
+		}
+		json.Unmarshal(m.Info, &info) //nolint:errcheck // then it is of no kind
+		kid := &node{
+			tab: n.tab, real: m.Session, target: info.TargetID, kind: info.Type, url: info.URL, info: m.Info, parent: n,
+			uses: map[string]int{}, waiting: m.Waiting,
+		}
+		d.kids[m.Session] = kid
+		n.kids = append(n.kids, kid)
+		wanted := false
+		if d.allowed(info.URL) {
+			for _, s := range slices.Clone(n.sessions) {
+				if s.auto {
+					s.child(kid)
+					wanted = true
+				}
+			}
+		}
+		if !wanted && kid.waiting {
+			// Nobody would let it go on.
+			kid.waiting = false
+			d.tell(kid, "Runtime.runIfWaitingForDebugger", "{}")
+		}
+	case "detachedFromTarget":
+		if kid := d.kids[m.Session]; kid != nil {
+			d.gone(kid)
+		}
+	}
+}
+
+// newID names a session.
+func (d *desk) newID() string {
+	d.ids++
+	return fmt.Sprintf("%X%08X", d.epoch, d.ids)
+}
+
+const createWait = 10 * time.Second

@@ -1,0 +1,130 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/remote"
+
+	"sessiondock.dev/sessiondock/cli/demo"
+	"sessiondock.dev/sessiondock/daemon/core"
+)
+
+// clientsDir holds the published clients that the tests run, and their scripts.
+const clientsDir = "clients"
+
+// script runs one of the scripts in clientsDir against an address, with arguments, and
+// returns what it printed: one JSON value.
+func (k *desk) script(name, address string, args ...string) (map[string]any, error) {
+	k.t.Helper()
+	home, _ := demo.InHome()
+	dir := filepath.Join(home.Bin(), clientsDir)
+	if _, err := os.Stat(filepath.Join(dir, "node_modules", "playwright-core")); err != nil {
+		k.t.Skip("NOT RUN: the published clients are not installed: make deps")
+	}
+	node, err := exec.LookPath("node")
+	if err != nil {
+		k.t.Skip("NOT RUN: node is missing: make deps")
+	}
+	ctx, cancel := context.WithTimeout(k.ctx, 90*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, node, append([]string{filepath.Join(dir, name), address}, args...)...)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if stderr.Len() > 0 {
+		k.t.Logf("%s: %s", name, stderr.String())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %s", name, err, out)
+	}
+	var got map[string]any
+	if err := json.Unmarshal(out, &got); err != nil {
+		return nil, fmt.Errorf("%s printed %q: %w", name, out, err)
+	}
+	return got, nil
+}
+
+// wants compares what a script printed.
+func (k *desk) wants(got map[string]any, want map[string]any) {
+	k.t.Helper()
+	for name, value := range want {
+		if fmt.Sprint(got[name]) != fmt.Sprint(value) {
+			k.t.Errorf("%s: got %v, want %v", name, got[name], value)
+		}
+	}
+}
+
+func (k *desk) cdpURL() string {
+	k.t.Helper()
+	if !strings.HasPrefix(k.Lease.CDPURL, "ws://127.0.0.1:") {
+		k.t.Fatalf("the lease's cdp_url is %q", k.Lease.CDPURL)
+	}
+	return k.Lease.CDPURL
+}
+
+// httpURL is the same address for clients that ask by HTTP.
+func (k *desk) httpURL() string {
+	address, secret, _ := strings.Cut(k.cdpURL(), "/devtools/browser/")
+	return strings.Replace(address, "ws://", "http://", 1) + "/" + secret
+}
+
+func TestPuppeteerWorksInALease(t *testing.T) {
+	t.Parallel()
+	k := openDesk(t, "button", "")
+	got, err := k.script("puppeteer.mjs", k.cdpURL(), k.site.URL(k.name, "product", "delay=0"))
+	must(t, err)
+	k.wants(got, map[string]any{"pages": 1, "title": "Product 42", "sum": 3, "pressed": "1", "made": 2, "after": 1})
+	if n := k.site.Count(k.name).Total; n != 1 {
+		t.Errorf("the site counts %d saves", n)
+	}
+}
+
+func TestPlaywrightWorksInALease(t *testing.T) {
+	t.Parallel()
+	k := openDesk(t, "button", "")
+	got, err := k.script("playwright.mjs", k.httpURL(), k.site.URL(k.name, "product", "delay=0"), k.site.URLAt("a.localhost", k.name, "child", ""))
+	must(t, err)
+	k.wants(got, map[string]any{
+		"pages": 1, "title": "Product 42", "sum": 3, "pressed": "1", "made": 2, "after": 1, "filled": "Ada", "dialog": "hello",
+	})
+	if n := k.site.Count(k.name).Total; n != 1 {
+		t.Errorf("the site counts %d saves", n)
+	}
+}
+
+func TestChromedpWorksInALease(t *testing.T) {
+	t.Parallel()
+	k := openDesk(t, "button", "")
+	alloc, cancel := remote.NewAllocator(k.ctx, k.cdpURL())
+	defer cancel()
+	ctx, cancel := chromedp.NewContext(alloc)
+	defer cancel()
+	must(t, chromedp.Do(ctx, chromedp.Navigate(k.site.URL(k.name, "button", "")), chromedp.Click(chromedp.ID("press"))))
+	title, err := chromedp.Run(ctx, chromedp.Title())
+	must(t, err)
+	state, err := chromedp.Run(ctx, chromedp.Text(chromedp.ID("state")))
+	must(t, err)
+	sum, err := chromedp.Run(ctx, chromedp.Evaluate[int]("1+2"))
+	must(t, err)
+	if !strings.HasPrefix(title, "button") || state != "1" || sum != 3 {
+		t.Errorf("title %q, state %q, sum %d", title, state, sum)
+	}
+	infos, err := chromedp.Targets(ctx)
+	must(t, err)
+	if len(infos) != 2 {
+		t.Errorf("targets: %+v", infos)
+	}
+	st := k.status("the record", func(*core.Status) bool { return true })
+	if st.Authority.Holder.Kind != "agent" {
+		t.Errorf("held by %+v", st.Authority.Holder)
+	}
+}

@@ -1,0 +1,95 @@
+package act
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/wire"
+)
+
+// raw sends one command of a DevTools client as it is and returns what waits for its
+// end: the answer and, for input, the barrier after it. Without a method it asks to be
+// told of the lease's tabs from here on.
+func (r *run) raw(told func(Answer)) func() error {
+	r.mayMove = true
+	if r.a.Act.Method == "" {
+		s := r.hand(wire.Cmd{Kind: "watch"}, told)
+		return func() error { return r.settle(s) }
+	}
+	rule, bad := ruleFor(r.a.Act.Method, r.a.Act.Params)
+	var params json.RawMessage
+	if bad == nil {
+		params, bad = rawParams(r.a)
+	}
+	if bad != nil {
+		return func() error { return bad }
+	}
+	c := wire.Cmd{Kind: "cdp", Method: r.a.Act.Method, Params: bytes.TrimSpace(params), Session: r.a.Session}
+	c.Effect, c.Script = rule.Effect, rule.Script
+	r.mayMove = !rule.Input // the barrier is for the document that got the input
+	if rule.Effect {
+		r.plan(1)
+	}
+	if c.Method == "Page.navigateToHistoryEntry" {
+		return func() error { return r.rawHistory(c, told) }
+	}
+	s := r.hand(c, told)
+	return func() error {
+		if err := r.settle(s); err != nil || !rule.Input {
+			return err
+		}
+		return r.barrier()
+	}
+}
+
+// hand sends a step whose answer is told.
+func (r *run) hand(c wire.Cmd, told func(Answer)) *Step {
+	s := r.step(c)
+	s.first = func(a Answer) {
+		if a.OK || a.Dispatched {
+			told(a)
+		}
+	}
+	r.hands(s)
+	return s
+}
+
+// settle waits for a step. That a script was stopped by the end of the very document
+// it ran in is how scripts end, and its answer tells the client so.
+func (r *run) settle(s *Step) error {
+	_, err := r.wait(s)
+	return err
+}
+
+// rawHistory tells the dispatch gate where an entry of the history leads.
+func (r *run) rawHistory(c wire.Cmd, told func(Answer)) error {
+	var entry historyStep
+	if err := json.Unmarshal(c.Params, &entry); err != nil {
+		return badArgument("params must be a JSON object with entryId")
+	}
+	h, err := r.history()
+	if err != nil {
+		return err
+	}
+	for _, e := range h.Entries {
+		if e.ID != entry.EntryID {
+			continue
+		}
+		if bad := checkURL(e.URL); bad != nil {
+			return bad
+		}
+		c.Params = jsonOf(historyStep{e.ID, e.URL})
+		return r.settle(r.hand(c, told))
+	}
+	return core.Refuse(core.CodeInvalid, "the tab's history has no such entry", "look it up: Page.getNavigationHistory")
+}
+
+// ClientError words a step's error for a DevTools client: the browser's own number and
+// text where there is one.
+func ClientError(e *core.Error) *wire.CDPError {
+	if b, ok := parseBrowserError(e); ok {
+		return &wire.CDPError{Code: b.Code, Message: b.Message}
+	}
+	return wire.ErrorOf(e)
+}
