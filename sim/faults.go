@@ -62,7 +62,7 @@ var plants = []plant{
 		"a lease whose time is over is kept", false},
 
 	// The fence register.
-	{"daemon/fence/register.go", "e.issue(e.epoch + 1)", "e.issue(e.epoch)", "I1",
+	{"daemon/fence/register.go", "r.issue(in.Slot, e, e.epoch+1)", "r.issue(in.Slot, e, e.epoch)", "I1",
 		"a takeover takes no number of its own", false},
 	{"daemon/fence/register.go", "s.Epoch <= e.epoch && s.Epoch != own {", "s.Epoch < 0 && s.Epoch != own {", "I1",
 		"a step takes the number that a takeover has taken", false},

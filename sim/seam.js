@@ -42,6 +42,7 @@ globalThis.startWorker = (native) => {
     monoMs: native.mono,
     wallMs: native.wall,
     uuid: native.uuid,
+    userAgent: () => 'Mozilla/5.0 Chrome/150.0.0.0',
     connectHost() {
       const id = native.connect();
       const port = makePort('host', undefined, (text, {t, nonce = '', epoch = 0}) => native.post(id, text, t, nonce, epoch), () => native.closed(id));

@@ -1,0 +1,354 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"sessiondock.dev/sessiondock/daemon/cdp"
+	"sessiondock.dev/sessiondock/daemon/client"
+	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/wire"
+)
+
+// tool is a DevTools client of the barest kind.
+type tool struct {
+	t    *testing.T
+	ctx  context.Context
+	conn *websocket.Conn
+
+	mu    sync.Mutex
+	next  int
+	got   []frame
+	ended error         // why reading has ended
+	news  chan struct{} // closed and made anew with each frame
+}
+
+// frame is an answer or an event.
+type frame struct {
+	ID      int             `json:"id"`
+	Method  string          `json:"method"`
+	Params  json.RawMessage `json:"params"`
+	Result  json.RawMessage `json:"result"`
+	Error   *wire.CDPError  `json:"error"`
+	Session string          `json:"sessionId"`
+}
+
+// dialTool connects, and returns the answer of the server where it refuses.
+func dialTool(ctx context.Context, address string, header http.Header) (*websocket.Conn, int, string) {
+	conn, resp, err := websocket.Dial(ctx, address, &websocket.DialOptions{HTTPHeader: header})
+	if err == nil {
+		return conn, http.StatusSwitchingProtocols, ""
+	}
+	if resp == nil {
+		return nil, 0, err.Error()
+	}
+	text, _ := io.ReadAll(resp.Body)
+	return nil, resp.StatusCode, string(text)
+}
+
+func (k *desk) tool(address string) *tool {
+	k.t.Helper()
+	conn, status, text := dialTool(k.ctx, address, nil)
+	if conn == nil {
+		k.t.Fatalf("connect: %d %s", status, text)
+	}
+	conn.SetReadLimit(128 << 20)
+	x := &tool{t: k.t, ctx: k.ctx, conn: conn, news: make(chan struct{})}
+	k.t.Cleanup(func() { conn.CloseNow() })
+	go x.read()
+	return x
+}
+
+func (x *tool) read() {
+	for {
+		_, body, err := x.conn.Read(x.ctx)
+		var f frame
+		if err == nil {
+			err = json.Unmarshal(body, &f)
+		}
+		x.mu.Lock()
+		if err != nil {
+			x.ended = err
+		} else {
+			x.got = append(x.got, f)
+		}
+		close(x.news)
+		x.news = make(chan struct{})
+		x.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// send sends a command and returns its number.
+func (x *tool) send(session, method string, params any) (int, error) {
+	x.mu.Lock()
+	x.next++
+	id := x.next
+	x.mu.Unlock()
+	m := map[string]any{"id": id, "method": method, "params": params}
+	if session != "" {
+		m["sessionId"] = session
+	}
+	body, err := json.Marshal(m)
+	must(x.t, err)
+	return id, x.conn.Write(x.ctx, websocket.MessageText, body)
+}
+
+// find waits for a frame.
+func (x *tool) find(what string, good func(frame) bool) frame {
+	x.t.Helper()
+	limit := time.After(60 * time.Second)
+	for at := 0; ; {
+		x.mu.Lock()
+		for ; at < len(x.got); at++ {
+			if good(x.got[at]) {
+				f := x.got[at]
+				x.mu.Unlock()
+				return f
+			}
+		}
+		news, ended := x.news, x.ended
+		x.mu.Unlock()
+		if ended != nil {
+			x.t.Fatalf("the socket was closed before %s: %v", what, ended)
+		}
+		select {
+		case <-news:
+		case <-limit:
+			x.t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// ask sends a command and waits for its answer.
+func (x *tool) ask(session, method string, params any) frame {
+	x.t.Helper()
+	id, err := x.send(session, method, params)
+	must(x.t, err)
+	return x.find("the answer to "+method, func(f frame) bool { return f.ID == id })
+}
+
+// want asks and wants no error.
+func (x *tool) want(session, method string, params any) json.RawMessage {
+	x.t.Helper()
+	f := x.ask(session, method, params)
+	if f.Error != nil || f.Session != session {
+		x.t.Fatalf("%s: %+v, on session %q", method, f.Error, f.Session)
+	}
+	return f.Result
+}
+
+// page attaches to the lease's first tab.
+func (x *tool) page() string {
+	x.t.Helper()
+	x.want("", "Target.setAutoAttach", map[string]any{"autoAttach": true, "waitForDebuggerOnStart": false, "flatten": true})
+	var m struct {
+		Session string `json:"sessionId"`
+	}
+	must(x.t, json.Unmarshal(x.find("a page", func(f frame) bool { return f.Method == "Target.attachedToTarget" }).Params, &m))
+	return m.Session
+}
+
+// value evaluates an expression.
+func (x *tool) value(session, expression string) any {
+	x.t.Helper()
+	var r struct {
+		Result struct {
+			Value any `json:"value"`
+		} `json:"result"`
+	}
+	must(x.t, json.Unmarshal(x.want(session, "Runtime.evaluate", evaluation(expression)), &r))
+	return r.Result.Value
+}
+
+func evaluation(expression string) map[string]any {
+	return map[string]any{"expression": expression, "awaitPromise": true, "returnByValue": true}
+}
+
+// closed waits for the end of the socket.
+func (x *tool) closed() websocket.CloseError {
+	x.t.Helper()
+	for limit := time.After(30 * time.Second); ; {
+		x.mu.Lock()
+		news, ended := x.news, x.ended
+		x.mu.Unlock()
+		if ended != nil {
+			var c websocket.CloseError
+			if !errors.As(ended, &c) {
+				x.t.Fatalf("the socket ended without a code: %v", ended)
+			}
+			return c
+		}
+		select {
+		case <-news:
+		case <-limit:
+			x.t.Fatal("the socket was not closed")
+		}
+	}
+}
+
+// answers counts the answers to commands.
+func (x *tool) answers(ids []int) (n int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, f := range x.got {
+		for _, id := range ids {
+			if f.ID == id {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// With commands in flight a takeover closes the socket, with a reason; nothing is sent
+// from then on, nothing that was under way gets an answer, and the address is dead.
+func TestATakeoverClosesTheClient(t *testing.T) {
+	t.Parallel()
+	k := openDesk(t, "product", "delay=0")
+	old := k.cdpURL()
+	x := k.tool(old)
+	page := x.page()
+	var hanging []int
+	for range 100 {
+		id, err := x.send(page, "Runtime.evaluate", evaluation("new Promise(() => {})"))
+		must(t, err)
+		hanging = append(hanging, id)
+	}
+	save := fmt.Sprintf("fetch('/s/%s/save?kind=fetch&delay=0', {method: 'POST'}).then(() => 1)", k.name)
+	if got := x.value(page, save); got != 1.0 {
+		t.Fatalf("a save: %v", got)
+	}
+	// Saves without end, until the socket says no.
+	stopped := make(chan int, 1)
+	go func() {
+		for n := 0; ; n++ {
+			if _, err := x.send(page, "Runtime.evaluate", evaluation(save)); err != nil {
+				stopped <- n
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	if !k.site.WaitSaves(k.ctx, k.name, 20) {
+		t.Fatal("the client did not get to work")
+	}
+	_, err := k.d.Control.Change(k.ctx, k.slot(), client.Takeover, wire.ChangeRequest{By: "test"})
+	must(t, err)
+	c := x.closed()
+	if c.Code != cdp.CloseFenced || !strings.Contains(c.Reason, "took over") {
+		t.Errorf("closed with %d %q", c.Code, c.Reason)
+	}
+	if n := x.answers(hanging); n != 0 {
+		t.Errorf("%d commands that were under way were answered", n)
+	}
+	sent := <-stopped
+	// What had been dispatched may still arrive; after the drain nothing is left that could.
+	k.status("the drain", func(s *core.Status) bool { return s.Authority.Fence == "drained" })
+	before := k.site.Count(k.name).Total
+	if conn, status, text := dialTool(k.ctx, old, nil); conn != nil || status != http.StatusForbidden || !strings.Contains(text, "took over") {
+		t.Errorf("again: %d %q", status, text)
+	}
+	resp, err := http.Get(k.httpURL() + "/json/version")
+	must(t, err)
+	text, _ := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusForbidden || !strings.Contains(string(text), "person") {
+		t.Errorf("by HTTP: %d %q", resp.StatusCode, text)
+	}
+	time.Sleep(500 * time.Millisecond)
+	if after := k.site.Count(k.name).Total; after != before || after > sent+1 {
+		t.Errorf("%d saves after the drain, %d a little later; %d were asked for", before, after, sent+1)
+	}
+}
+
+// After a handback the agent has a new address, and the old one stays dead.
+func TestAHandbackGivesANewAddress(t *testing.T) {
+	t.Parallel()
+	k := openDesk(t, "button", "")
+	old := k.cdpURL()
+	x := k.tool(old)
+	if got := x.value(x.page(), "1+1"); got != 2.0 {
+		t.Errorf("before: %v", got)
+	}
+	_, err := k.d.Control.Change(k.ctx, k.slot(), client.Takeover, wire.ChangeRequest{By: "test"})
+	must(t, err)
+	if c := x.closed(); c.Code != cdp.CloseFenced {
+		t.Errorf("closed with %d %q", c.Code, c.Reason)
+	}
+	k.await("the handback", func() bool { return k.handBack() == nil })
+	must(t, k.Resume(k.ctx, 30*time.Second))
+	if k.cdpURL() == old {
+		t.Error("the address is the same at another epoch")
+	}
+	if conn, status, _ := dialTool(k.ctx, old, nil); conn != nil || status != http.StatusForbidden {
+		t.Errorf("the old address: %d", status)
+	}
+	y := k.tool(k.cdpURL())
+	if got := y.value(y.page(), "1+1"); got != 2.0 {
+		t.Errorf("after the handback: %v", got)
+	}
+}
+
+// handBack gives the slot back to the desk's agent, whatever is listed as open.
+func (k *desk) handBack() error {
+	_, err := k.d.Control.Change(k.ctx, k.slot(), client.Handback, wire.ChangeRequest{To: "ada", Confirm: true, By: "test"})
+	return err
+}
+
+// One client at a time, unless a second asks for it; each sees the contexts that were
+// there before it came.
+func TestASecondClientSeesWhatIsThere(t *testing.T) {
+	t.Parallel()
+	k := openDesk(t, "button", "")
+	x := k.tool(k.cdpURL())
+	page := x.page()
+	x.want(page, "Runtime.enable", struct{}{})
+	x.find("a context", func(f frame) bool { return f.Method == "Runtime.executionContextCreated" })
+	if conn, status, text := dialTool(k.ctx, k.cdpURL(), nil); conn != nil || status != http.StatusConflict || !strings.Contains(text, "beside") {
+		t.Errorf("a second one: %d %q", status, text)
+	}
+	y := k.tool(k.cdpURL() + "?beside")
+	its := y.page()
+	if its == page {
+		t.Error("two clients share a session's name")
+	}
+	y.want(its, "Runtime.enable", struct{}{})
+	y.find("a context of the second client", func(f frame) bool { return f.Method == "Runtime.executionContextCreated" && f.Session == its })
+	// What one switches off stays on for the other.
+	y.want(its, "Runtime.disable", struct{}{})
+	x.want(page, "Runtime.evaluate", evaluation("console.log('still here')"))
+	x.find("the console", func(f frame) bool { return f.Method == "Runtime.consoleAPICalled" })
+	must(t, y.conn.Close(websocket.StatusNormalClosure, ""))
+	must(t, x.conn.Close(websocket.StatusNormalClosure, ""))
+	// The next one comes as the first.
+	var z *tool
+	k.await("room for the next client", func() bool {
+		conn, _, _ := dialTool(k.ctx, k.cdpURL(), nil)
+		if conn == nil {
+			return false
+		}
+		z = &tool{t: t, ctx: k.ctx, conn: conn, news: make(chan struct{})}
+		return true
+	})
+	defer z.conn.CloseNow()
+	go z.read()
+	again := z.page()
+	z.want(again, "Runtime.enable", struct{}{})
+	z.find("a context of the next client", func(f frame) bool { return f.Method == "Runtime.executionContextCreated" })
+	if got := z.value(again, "1+1"); got != 2.0 {
+		t.Errorf("the next client: %v", got)
+	}
+}
