@@ -173,6 +173,9 @@ func (h *Host) full(raw bool) bool {
 // browser's stream, so that answers and events keep their order.
 func (h *Host) tellClient(a wire.Action, seen act.Answer) {
 	m := wire.CDPAnswer{Action: a.Action, Epoch: a.Epoch}
+	if seen.Observed != nil {
+		m.Observed = *seen.Observed
+	}
 	if !seen.OK {
 		m.Error = act.ClientError(seen.Error)
 	}

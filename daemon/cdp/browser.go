@@ -142,7 +142,7 @@ func (c *client) attachNew(s *session, n *node) {
 
 // add makes a session of a client.
 func (c *client) add(parent *session) *session {
-	s := &session{c: c, id: c.d.newID(), parent: parent, enabled: map[string]bool{}}
+	s := &session{c: c, id: c.d.newID(), parent: parent, enabled: map[string]bool{}, undo: map[string]undone{}}
 	c.sessions[s.id] = s
 	return s
 }
@@ -150,7 +150,7 @@ func (c *client) add(parent *session) *session {
 // attach makes a session of a tab's page and tells its parent.
 func (c *client) attach(parent *session, n *node) *session {
 	s := c.add(parent)
-	s.node = n
+	s.node, s.document = n, n.document
 	n.sessions = append(n.sessions, s)
 	c.event(parent, "Target.attachedToTarget", map[string]any{"sessionId": s.id, "targetInfo": c.info(n), "waitingForDebugger": false})
 	return s
@@ -172,7 +172,7 @@ func (s *session) child(kid *node) {
 		}
 	}
 	k := s.c.add(s)
-	k.node = kid
+	k.node, k.document = kid, s.document
 	kid.sessions = append(kid.sessions, k)
 	var info map[string]json.RawMessage
 	if json.Unmarshal(kid.info, &info) != nil || info == nil {
@@ -209,6 +209,11 @@ func (c *client) changed(n *node) {
 			c.event(s, "Target.targetInfoChanged", map[string]any{"targetInfo": c.wrapperInfo(n)})
 		}
 		if passes(s.sees, "page") {
+			for _, page := range n.sessions {
+				if page.c == c {
+					page.document = n.document
+				}
+			}
 			c.event(s, "Target.targetInfoChanged", map[string]any{"targetInfo": c.info(n)})
 		}
 	}

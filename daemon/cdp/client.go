@@ -59,11 +59,14 @@ type session struct {
 	filter  []filter
 	found   bool // discovers targets
 	sees    []filter
+	// document is the one in the tab's main frame that the client was last told of here.
+	document core.DocumentID
+	undo     map[string]undone
 }
 
 func newClient(d *desk) *client {
 	c := &client{d: d, sessions: map[string]*session{}, wake: make(chan struct{}, 1), closed: make(chan struct{})}
-	c.root = &session{c: c, enabled: map[string]bool{}}
+	c.root = &session{c: c, enabled: map[string]bool{}, undo: map[string]undone{}}
 	c.sessions[""] = c.root
 	return c
 }
@@ -275,10 +278,6 @@ func (c *client) dispatch(m message) {
 
 // forward sends a command to the page.
 func (c *client) forward(s *session, m message) {
-	c.forwardThen(s, m, nil)
-}
-
-func (c *client) forwardThen(s *session, m message, then func()) {
 	if c.open >= maxOpen || c.openSum+m.size > maxOpenSum {
 		c.close(CloseFlood, fmt.Sprintf("more than %d commands are without an answer", maxOpen))
 		return
@@ -292,37 +291,49 @@ func (c *client) forwardThen(s *session, m message, then func()) {
 		o.class = core.Write
 	}
 	// What names no context or node of its own is for the document that the client knows.
-	if rule.Input && m.Method != "DOM.setFileInputFiles" {
-		o.document = c.d.tabs[s.node.tab].document
+	aimed := rule.Input && m.Method != "DOM.setFileInputFiles"
+	if aimed {
+		o.document = s.document
+	}
+	if back, ok := undo[m.Method]; ok {
+		s.undo[back.method] = back
 	}
 	c.open++
 	c.openSum += m.size
 	c.request(o, func(result json.RawMessage, err *wire.CDPError) {
 		c.open--
 		c.openSum -= m.size
-		if err != nil {
-			if then != nil {
-				then()
-			}
-			c.answer(m, nil, err)
-			return
+		if tab := c.d.tabs[s.node.tab]; tab != nil {
+			s.document = tab.document
 		}
-		if then != nil {
-			then()
+		if m.Method == "Page.addScriptToEvaluateOnNewDocument" {
+			s.scripted(result)
 		}
-		c.answer(m, result, nil)
+		c.answer(m, result, err)
 	})
 }
 
-// request asks for an action; the desk's mutex is held, also when told is called.
-func (c *client) request(o order, told func(json.RawMessage, *wire.CDPError)) {
+// scripted has a script for new documents taken back with its session.
+func (s *session) scripted(result json.RawMessage) {
+	var made struct {
+		ID string `json:"identifier"`
+	}
+	if json.Unmarshal(result, &made) != nil || made.ID == "" || len(s.undo) > maxOpen {
+		return
+	}
+	params, _ := json.Marshal(map[string]string{"identifier": made.ID})
+	s.undo["script "+made.ID] = undone{"Page.removeScriptToEvaluateOnNewDocument", string(params)}
+}
+
+// request asks for an action; the desk's mutex is held, also when f is called.
+func (c *client) request(o order, f told) {
 	d := c.d
 	id := newAction()
-	d.pending[id] = told
+	d.pending[id] = f
 	res := d.actLocked(id, o)
 	go func() {
 		if r := <-res; r.Refusal != nil {
-			d.answer(id, nil, wire.ErrorOf(r.Refusal))
+			d.answer(id, core.Expect{}, nil, wire.ErrorOf(r.Refusal))
 		}
 	}()
 }

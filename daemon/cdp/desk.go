@@ -31,12 +31,13 @@ type desk struct {
 
 	mu      sync.Mutex
 	over    bool
-	agent   string // the browser's user agent, "" before it is known
+	link    core.Nonce // on which the browser tells of its tabs
+	agent   string     // the browser's user agent, "" before it is known
 	tabs    map[core.TabID]*node
 	order   []*node          // tabs in the order in which they came
 	kids    map[string]*node // by the browser's session
 	clients []*client
-	pending map[core.ActionID]func(json.RawMessage, *wire.CDPError)
+	pending map[core.ActionID]told
 	whenTab map[core.TabID][]func(*node)
 	ids     int
 }
@@ -74,7 +75,7 @@ func newDesk(s *Server, l *core.Lease, epoch core.Epoch) *desk {
 	d := &desk{
 		s: s, slot: l.Slot, lease: l, epoch: epoch, ended: make(chan struct{}),
 		tabs: map[core.TabID]*node{}, kids: map[string]*node{},
-		pending: map[core.ActionID]func(json.RawMessage, *wire.CDPError){}, whenTab: map[core.TabID][]func(*node){},
+		pending: map[core.ActionID]told{}, whenTab: map[core.TabID][]func(*node){},
 	}
 	s.engine.View(func(st *core.State, _ core.Now) {
 		if b := st.Bindings[l.Binding]; b != nil {
@@ -92,6 +93,8 @@ func (d *desk) watch(ctx context.Context) *core.Error {
 		return nil
 	}
 	for {
+		var link core.Nonce
+		d.s.engine.View(func(st *core.State, _ core.Now) { link = st.Links[d.slot].Nonce })
 		done := make(chan *wire.CDPError, 1)
 		act := wire.Act{Verb: "cdp"}
 		res := <-d.act(order{act: act, raw: true, summary: "cdp: a client connects"}, func(result json.RawMessage, err *wire.CDPError) {
@@ -99,7 +102,7 @@ func (d *desk) watch(ctx context.Context) *core.Error {
 				UserAgent string `json:"userAgent"`
 			}
 			json.Unmarshal(result, &told) //nolint:errcheck // then it stays unknown
-			d.agent = told.UserAgent
+			d.agent, d.link = told.UserAgent, link
 			done <- err
 		})
 		if res.Refusal == nil {
@@ -126,6 +129,9 @@ func (d *desk) watch(ctx context.Context) *core.Error {
 	}
 }
 
+// told is called with an answer.
+type told func(json.RawMessage, *wire.CDPError)
+
 // order is something to be asked of the browser.
 type order struct {
 	act      wire.Act
@@ -142,20 +148,20 @@ type order struct {
 // something in the page may wait long, and its client has a deadline of its own.
 const rawDeadline = wire.MaxActionDeadline
 
-// act asks for an action in the place of the lease's agent. told is called once, with the
+// act asks for an action in the place of the lease's agent. f is called once, with the
 // desk's mutex held; it is not called if the epoch ends first. The result on the
 // channel is the core's, for whoever wants it.
-func (d *desk) act(o order, told func(json.RawMessage, *wire.CDPError)) <-chan core.Result {
+func (d *desk) act(o order, f told) <-chan core.Result {
 	id := core.ActionID(engine.NewID())
 	d.mu.Lock()
-	d.pending[id] = told
+	d.pending[id] = f
 	res := d.actLocked(id, o)
 	d.mu.Unlock()
 	out := make(chan core.Result, 1)
 	go func() {
 		r := <-res
 		if r.Refusal != nil {
-			d.answer(id, nil, wire.ErrorOf(r.Refusal))
+			d.answer(id, core.Expect{}, nil, wire.ErrorOf(r.Refusal))
 		}
 		out <- r
 	}()
@@ -174,14 +180,18 @@ func (d *desk) actLocked(id core.ActionID, o order) <-chan core.Result {
 	return d.s.engine.ActInOrder(in, wire.Asked{Act: o.act, Raw: o.raw, Session: o.session, UploadDir: d.s.dir(d.lease)})
 }
 
-// answer gives a pending command its answer, once.
-func (d *desk) answer(id core.ActionID, result json.RawMessage, err *wire.CDPError) {
+// answer gives a pending command its answer, once. It came from a document of a tab, if
+// that is known.
+func (d *desk) answer(id core.ActionID, at core.Expect, result json.RawMessage, err *wire.CDPError) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	told := d.pending[id]
+	if n := d.tabs[at.Tab]; n != nil {
+		n.know(at.Document)
+	}
+	f := d.pending[id]
 	delete(d.pending, id)
-	if told != nil && !d.over {
-		told(result, err)
+	if f != nil && !d.over {
+		f(result, err)
 	}
 }
 
@@ -192,7 +202,7 @@ func (d *desk) end(code websocket.StatusCode, why string) {
 	if !d.over {
 		close(d.ended)
 	}
-	d.over, d.clients, d.pending = true, nil, map[core.ActionID]func(json.RawMessage, *wire.CDPError){}
+	d.over, d.clients, d.pending = true, nil, map[core.ActionID]told{}
 	d.mu.Unlock()
 	for _, c := range clients {
 		c.close(code, why)
@@ -233,8 +243,16 @@ func (d *desk) drop(s *session) {
 		return
 	}
 	n.sessions = slices.DeleteFunc(n.sessions, func(other *session) bool { return other == s })
+	for _, kid := range s.c.bySlots() {
+		if kid.parent == s {
+			d.drop(kid)
+		}
+	}
 	for domain := range s.enabled {
 		d.disable(s, domain)
+	}
+	for _, u := range s.undo {
+		d.tell(n, u.method, u.params)
 	}
 	if s.auto {
 		s.auto = false
@@ -267,9 +285,38 @@ func (d *desk) tell(n *node, method, params string) {
 	if d.over || d.tabs[n.tab] == nil {
 		return
 	}
-	d.actLocked(core.ActionID(engine.NewID()), order{
+	o := order{
 		act: wire.Act{Verb: "cdp", Method: method, Params: json.RawMessage(params)}, raw: true, session: n.real, tab: n.tab, summary: "cdp " + method,
-	})
+	}
+	if wire.Methods[method].Effect {
+		o.class = core.Write
+	}
+	d.actLocked(core.ActionID(engine.NewID()), o)
+}
+
+// undone is what takes back what a client has left switched on, for the next one.
+type undone struct{ method, params string }
+
+// undo lists, by method, what takes it back.
+var undo = map[string]undone{
+	"Emulation.setCPUThrottlingRate":       {"Emulation.setCPUThrottlingRate", `{"rate":1}`},
+	"Emulation.setDeviceMetricsOverride":   {"Emulation.clearDeviceMetricsOverride", `{}`},
+	"Emulation.setEmulatedMedia":           {"Emulation.setEmulatedMedia", `{"media":"","features":[]}`},
+	"Emulation.setGeolocationOverride":     {"Emulation.clearGeolocationOverride", `{}`},
+	"Emulation.setLocaleOverride":          {"Emulation.setLocaleOverride", `{}`},
+	"Emulation.setScriptExecutionDisabled": {"Emulation.setScriptExecutionDisabled", `{"value":false}`},
+	"Emulation.setTimezoneOverride":        {"Emulation.setTimezoneOverride", `{"timezoneId":""}`},
+	"Emulation.setTouchEmulationEnabled":   {"Emulation.setTouchEmulationEnabled", `{"enabled":false}`},
+	"Emulation.setUserAgentOverride":       {"Emulation.setUserAgentOverride", `{"userAgent":""}`},
+	"Network.setUserAgentOverride":         {"Emulation.setUserAgentOverride", `{"userAgent":""}`},
+	"Page.setInterceptFileChooserDialog":   {"Page.setInterceptFileChooserDialog", `{"enabled":false}`},
+	"Page.startScreencast":                 {"Page.stopScreencast", `{}`},
+}
+
+func (d *desk) on(link core.Nonce) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.link == link
 }
 
 func (d *desk) userAgent() string {
@@ -342,15 +389,15 @@ func (d *desk) tabNews(m *wire.CDPTab) {
 		delete(d.whenTab, m.Tab)
 	default:
 		n.url, n.title, n.owned = m.URL, m.Title, m.Owned
-		d.seen(n, m.Document)
+		n.know(m.Document)
 		for _, c := range d.clients {
 			c.changed(n)
 		}
 	}
 }
 
-// seen notes the document that clients have now been told of.
-func (d *desk) seen(n *node, document core.DocumentID) {
+// know notes the document that is in a tab now.
+func (n *node) know(document core.DocumentID) {
 	if document != "" {
 		n.document = document
 	}
@@ -386,7 +433,7 @@ func (d *desk) event(m *wire.CDPEvent) {
 	if d.over || tab == nil {
 		return
 	}
-	d.seen(tab, m.Document)
+	tab.know(m.Document)
 	n := tab
 	if m.Session != "" {
 		if n = d.kids[m.Session]; n == nil {
@@ -409,6 +456,7 @@ func (d *desk) event(m *wire.CDPEvent) {
 		if frame == nil {
 			frame = fmt.Appendf(nil, `{"method":%q,"params":%s`, m.Method, m.Params)
 		}
+		s.document = tab.document
 		s.c.send(fmt.Appendf(slices.Clip(frame), `,"sessionId":%q}`, s.id))
 	}
 }

@@ -327,7 +327,7 @@ func (s *Server) of(slot core.SlotName, epoch core.Epoch) *desk {
 // Answer takes the browser's answer to a command.
 func (s *Server) Answer(slot core.SlotName, m *wire.CDPAnswer) {
 	if d := s.of(slot, m.Epoch); d != nil {
-		d.answer(m.Action, m.Result, m.Error)
+		d.answer(m.Action, m.Observed, m.Result, m.Error)
 	}
 }
 
@@ -337,9 +337,9 @@ func (s *Server) Done(slot core.SlotName, m *wire.ActionDone) {
 	switch {
 	case d == nil:
 	case m.Error != nil:
-		d.answer(m.Action, nil, wire.ErrorOf(m.Error))
+		d.answer(m.Action, core.Expect{}, nil, wire.ErrorOf(m.Error))
 	default:
-		d.answer(m.Action, m.Result, nil)
+		d.answer(m.Action, core.Expect{}, m.Result, nil)
 	}
 }
 
@@ -365,11 +365,11 @@ func (s *Server) Lost(slot core.SlotName, m *wire.CDPLost) {
 }
 
 // Unlinked ends the clients of a browser whose link was lost.
-func (s *Server) Unlinked(slot core.SlotName) {
+func (s *Server) Unlinked(slot core.SlotName, link core.Nonce) {
 	s.mu.Lock()
 	d := s.desks[slot]
 	s.mu.Unlock()
-	if d != nil {
+	if d != nil && d.on(link) {
 		s.end(d, CloseUnlinked, "the link to the browser was lost: connect again, or look at the lease")
 	}
 }

@@ -34,7 +34,7 @@ type Clients interface {
 	Event(core.SlotName, *wire.CDPEvent)
 	Tab(core.SlotName, *wire.CDPTab)
 	Lost(core.SlotName, *wire.CDPLost)
-	Unlinked(core.SlotName) // the slot's link has ended
+	Unlinked(core.SlotName, core.Nonce) // the slot's link has ended
 }
 
 // Server accepts hosts.
@@ -104,7 +104,7 @@ func (s *Server) serve(ctx context.Context, conn *net.UnixConn) {
 	why := l.run(ctx, r)
 	s.Engine.Detach(hello.Slot, l, why)
 	if s.Clients != nil {
-		s.Clients.Unlinked(hello.Slot)
+		s.Clients.Unlinked(hello.Slot, l.nonce)
 	}
 	s.Log.Info("host link ended", "slot", hello.Slot, "why", why)
 }

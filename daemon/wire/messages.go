@@ -268,10 +268,11 @@ type Action struct {
 // CDPAnswer is what a raw command saw (H to D), in its order among the events. Without
 // a result it carries the browser's own error, or the gate's refusal.
 type CDPAnswer struct {
-	Action core.ActionID   `json:"action"`
-	Epoch  core.Epoch      `json:"epoch"`
-	Result json.RawMessage `json:"result,omitempty"`
-	Error  *CDPError       `json:"error,omitempty"`
+	Action   core.ActionID   `json:"action"`
+	Epoch    core.Epoch      `json:"epoch"`
+	Observed core.Expect     `json:"observed"` // the tab and its main document then
+	Result   json.RawMessage `json:"result,omitempty"`
+	Error    *CDPError       `json:"error,omitempty"`
 }
 
 // CDPError is an error as the DevTools protocol words it.

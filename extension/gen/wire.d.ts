@@ -847,6 +847,8 @@ export interface CDPAnswer {
   t: 'cdp.answer';
   action: ActionID;
   epoch: Epoch;
+  /** the tab and its main document then */
+  observed: Expect;
   result?: unknown;
   error?: CDPError | null;
 }

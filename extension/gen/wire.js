@@ -446,6 +446,7 @@ export const MESSAGES = Object.freeze({
   'cdp.answer': {
     action: { kind: 'string' },
     epoch: { kind: 'uint' },
+    observed: { kind: 'object', struct: 'Expect' },
     result: { kind: 'any', optional: true },
     error: { kind: 'object', optional: true, nullable: true, struct: 'CDPError' },
   },
