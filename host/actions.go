@@ -152,6 +152,22 @@ func (h *Host) takeAction(body []byte) {
 	}()
 }
 
+// stopAction ends the wait for one action. What was dispatched is not taken back.
+func (h *Host) stopAction(body []byte) {
+	var m wire.ActionStop
+	if err := json.Unmarshal(body, &m); err != nil {
+		h.log.Error("a message that cannot be read", "t", "action.stop", "err", err)
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if u := h.running[m.Action]; u != nil && u.epoch == m.Epoch {
+		u.cancel(nobodyWaits)
+	}
+}
+
+var nobodyWaits = core.Refuse(core.CodeUnavailable, "the client that asked has gone away", "look the action up; do not send it again")
+
 // maxRaw is how many commands of DevTools clients may be unanswered at a time.
 const maxRaw = 4096
 

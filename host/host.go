@@ -335,6 +335,9 @@ func (h *Host) fromDaemon(l *daemonLink, body []byte) error {
 	case m.t == "action":
 		h.takeAction(body)
 		return nil
+	case m.t == "action.stop":
+		h.stopAction(body)
+		return nil
 	case m.t == "host.refused":
 		return refusal(body)
 	case !toExtension[m.t]:

@@ -21,15 +21,17 @@ const (
 	maxFrame   = wire.MaxBody     // of what it sends
 	maxQueued  = 128 << 20        // bytes that wait to be read by it
 	maxUnread  = 65536            // messages that do
-	maxOpen    = 4096             // commands without an answer
+	maxOpen    = 1024             // commands without an answer
 	maxOpenSum = 64 << 20         // bytes of those
 	writeWait  = 20 * time.Second // for it to read one message
+	closeWait  = time.Second      // the same, once the socket is to be closed
 	maxSession = 1024
 )
 
 // client is one WebSocket. Its sessions are the desk's to guard.
 type client struct {
 	d        *desk
+	asked    map[core.ActionID]bool // without an answer
 	root     *session
 	sessions map[string]*session
 	open     int
@@ -65,7 +67,7 @@ type session struct {
 }
 
 func newClient(d *desk) *client {
-	c := &client{d: d, sessions: map[string]*session{}, wake: make(chan struct{}, 1), closed: make(chan struct{})}
+	c := &client{d: d, asked: map[core.ActionID]bool{}, sessions: map[string]*session{}, wake: make(chan struct{}, 1), closed: make(chan struct{})}
 	c.root = &session{c: c, enabled: map[string]bool{}, undo: map[string]undone{}}
 	c.sessions[""] = c.root
 	return c
@@ -119,21 +121,39 @@ func (c *client) write(ctx context.Context, conn *websocket.Conn) {
 		case <-c.wake:
 		}
 		for body := c.next(); body != nil; body = c.next() {
-			late, cancel := context.WithTimeout(ctx, writeWait)
-			stop := context.AfterFunc(late, func() {
-				if errors.Is(late.Err(), context.DeadlineExceeded) {
-					c.close(CloseSlow, "the client does not read")
-				}
-			})
-			err := conn.Write(late, websocket.MessageText, body)
-			stop()
-			cancel()
-			if err != nil {
-				c.close(websocket.StatusAbnormalClosure, "")
+			if err := c.writeOne(ctx, conn, body); err != nil {
+				c.close(CloseSlow, "the client does not read") // unless it was closed for another reason
 				conn.CloseNow()
 				return
 			}
 		}
+	}
+}
+
+// writeOne writes a message. A client that does not read it in time, or does not read on
+// while the socket is to be closed, is cut off in the middle of it.
+func (c *client) writeOne(ctx context.Context, conn *websocket.Conn, body []byte) error {
+	late, cancel := context.WithTimeout(ctx, writeWait)
+	defer cancel()
+	written := make(chan struct{})
+	defer close(written)
+	go func() {
+		select {
+		case <-c.closed:
+			time.AfterFunc(closeWait, cancel)
+		case <-written:
+		}
+	}()
+	return conn.Write(late, websocket.MessageText, body)
+}
+
+// gone says whether the socket is closed, or about to be.
+func (c *client) gone() bool {
+	select {
+	case <-c.closed:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -329,7 +349,11 @@ func (s *session) scripted(result json.RawMessage) {
 func (c *client) request(o order, f told) {
 	d := c.d
 	id := newAction()
-	d.pending[id] = f
+	c.asked[id] = true
+	d.pending[id] = func(result json.RawMessage, err *wire.CDPError) {
+		delete(c.asked, id)
+		f(result, err)
+	}
 	res := d.actLocked(id, o)
 	go func() {
 		if r := <-res; r.Refusal != nil {

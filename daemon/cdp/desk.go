@@ -212,10 +212,16 @@ func (d *desk) end(code websocket.StatusCode, why string) {
 func (d *desk) join(c *client, besides bool) *core.Error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	here := 0
+	for _, other := range d.clients {
+		if !other.gone() {
+			here++
+		}
+	}
 	switch {
 	case d.over:
 		return core.Refuse(core.CodeFenced, "the epoch has ended", "resume the lease")
-	case len(d.clients) > 0 && !besides:
+	case here > 0 && !besides:
 		return core.Refuse(core.CodeConflict, "another client of this lease is connected", "end that one, or add ?"+beside+" to the address to work beside it")
 	case len(d.clients) >= maxClients:
 		return core.Refuse(core.CodeLimit, fmt.Sprintf("%d clients of this lease are connected", maxClients), "end one of them")
@@ -233,6 +239,12 @@ func (d *desk) leave(c *client) {
 		d.drop(s)
 	}
 	c.sessions = nil
+	for id := range c.asked {
+		delete(d.pending, id)
+		if !d.over {
+			d.s.engine.StopWaiting(d.slot, d.epoch, id)
+		}
+	}
 }
 
 // drop ends a client's session.

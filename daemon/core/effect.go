@@ -44,6 +44,14 @@ type (
 		Action ActionID
 	}
 
+	// SendStopWaiting tells the host that nobody waits for an action's answer any more.
+	// What was dispatched stays open until it is settled.
+	SendStopWaiting struct {
+		Slot   SlotName
+		Epoch  Epoch
+		Action ActionID
+	}
+
 	// SendForget lets the extension drop its reports of closed actions.
 	SendForget struct {
 		Slot    SlotName
@@ -89,13 +97,14 @@ type Tab struct {
 	URL   string
 }
 
-func (SendWelcome) effect()  {}
-func (SendFence) effect()    {}
-func (SendPoke) effect()     {}
-func (SendGrant) effect()    {}
-func (SendAction) effect()   {}
-func (SendForget) effect()   {}
-func (SendStopPage) effect() {}
-func (SendProbe) effect()    {}
-func (StartLaunch) effect()  {}
-func (StopLaunch) effect()   {}
+func (SendWelcome) effect()     {}
+func (SendFence) effect()       {}
+func (SendPoke) effect()        {}
+func (SendGrant) effect()       {}
+func (SendAction) effect()      {}
+func (SendForget) effect()      {}
+func (SendStopWaiting) effect() {}
+func (SendStopPage) effect()    {}
+func (SendProbe) effect()       {}
+func (StartLaunch) effect()     {}
+func (StopLaunch) effect()      {}

@@ -215,6 +215,13 @@ func (e *Engine) ActInOrder(in core.Act, payload any) <-chan core.Result {
 	return r.reply
 }
 
+// StopWaiting tells the host of an action that nobody waits for its answer any more.
+func (e *Engine) StopWaiting(slot core.SlotName, epoch core.Epoch, action core.ActionID) {
+	if e.reg.Grants(slot, epoch) {
+		e.send(slot, core.SendStopWaiting{Slot: slot, Epoch: epoch, Action: action}, Context{})
+	}
+}
+
 // Grants says whether something may be told to an agent under an epoch, whatever is on
 // the disk: it is the slot's newest and no person has taken over since.
 func (e *Engine) Grants(slot core.SlotName, epoch core.Epoch) bool { return e.reg.Grants(slot, epoch) }

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	queueLen   = 512
+	queueLen   = 4096 // more than the commands of a lease that may be without an answer
 	writeWait  = 10 * time.Second
 	lookEvery  = 50 * time.Millisecond  // how often a change is looked at
 	showEvery  = 250 * time.Millisecond // how often what agents do is shown
@@ -167,6 +167,8 @@ func (l *link) Carry(eff core.Effect, c engine.Context) {
 			Action: eff.Action, Epoch: eff.Epoch, Class: c.Action.Class, DeadlineMs: c.LeftMs,
 			Expect: c.Action.Expect, UploadDir: ask.UploadDir, Act: ask.Act, Raw: ask.Raw, Session: ask.Session,
 		})
+	case core.SendStopWaiting:
+		l.post(wire.ActionStop{Action: eff.Action, Epoch: eff.Epoch})
 	case core.SendForget:
 		l.post(wire.Forget{Nonce: l.nonce, Seq: c.Seq, Actions: eff.Actions})
 	case core.SendStopPage:

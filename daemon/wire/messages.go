@@ -315,6 +315,13 @@ type CDPTab struct {
 	Gone     bool            `json:"gone,omitempty"`
 }
 
+// ActionStop says that nobody waits for an action's answer any more (D to H). The host
+// gives its last word on it at once, with what is known then.
+type ActionStop struct {
+	Action core.ActionID `json:"action"`
+	Epoch  core.Epoch    `json:"epoch"`
+}
+
 // ActionDone is the host's last word on an action (H to D). It is kept by the
 // host until a daemon has taken it, and sent again on a new link.
 type ActionDone struct {
@@ -475,6 +482,7 @@ var Messages = []struct {
 	{"granted", "X", "D", Granted{}},
 	{"action", "D", "H", Action{}},
 	{"action.done", "H", "D", ActionDone{}},
+	{"action.stop", "D", "H", ActionStop{}},
 	{"cdp.answer", "H", "D", CDPAnswer{}},
 	{"cdp.lost", "H", "D", CDPLost{}},
 	{"cdp.event", "X", "D", CDPEvent{}},

@@ -840,6 +840,16 @@ export interface ActionDone {
 }
 
 /**
+ * ActionStop says that nobody waits for an action's answer any more (D to H). The host
+ * gives its last word on it at once, with what is known then.
+ */
+export interface ActionStop {
+  t: 'action.stop';
+  action: ActionID;
+  epoch: Epoch;
+}
+
+/**
  * CDPAnswer is what a raw command saw (H to D), in its order among the events. Without a
  * result it carries the browser's own error, or the gate's refusal.
  */
@@ -1079,6 +1089,7 @@ export type Message =
   | Granted
   | Action
   | ActionDone
+  | ActionStop
   | CDPAnswer
   | CDPLost
   | CDPEvent

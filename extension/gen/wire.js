@@ -443,6 +443,10 @@ export const MESSAGES = Object.freeze({
     url: { kind: 'string', optional: true },
     result: { kind: 'any', optional: true },
   },
+  'action.stop': {
+    action: { kind: 'string' },
+    epoch: { kind: 'uint' },
+  },
   'cdp.answer': {
     action: { kind: 'string' },
     epoch: { kind: 'uint' },
