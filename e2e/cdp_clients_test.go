@@ -1,0 +1,82 @@
+package e2e
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sessiondock.dev/sessiondock/cli/demo"
+	"sessiondock.dev/sessiondock/daemon/client"
+	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/wire"
+)
+
+// openWideDesk is a desk whose binding lists the site under two names, whose pages do
+// not share a process.
+func openWideDesk(t *testing.T) *desk {
+	t.Helper()
+	openProduct(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	t.Cleanup(cancel)
+	k := &desk{t: t, ctx: ctx, d: product.daemon, site: product.site, name: slotName(t)}
+	k.page = k.site.URL(k.name, "button", "")
+	_, err := k.d.Control.CreateSlot(ctx, wire.SlotRequest{Slot: k.slot(), Display: "headless"})
+	must(t, err)
+	_, err = k.d.Control.Bind(ctx, wire.BindingRequest{BindingSpec: core.BindingSpec{
+		Name: core.BindingName(k.name), Slot: k.slot(), Account: "none", Start: k.page,
+		Origins: []string{k.site.Origin(), k.site.OriginAt("a.localhost")},
+	}})
+	must(t, err)
+	must(t, k.d.StartSlot(ctx, k.name))
+	t.Cleanup(func() {
+		stop, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		k.d.Control.Change(stop, k.slot(), client.Takeover, wire.ChangeRequest{FromPerson: true})
+		if _, err := k.d.Control.Change(stop, k.slot(), client.Stop, wire.ChangeRequest{StopNow: true}); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+	})
+	k.Agent, err = k.d.NewAgent(ctx, "ada", k.name)
+	must(t, err)
+	must(t, k.Acquire(ctx, "test", 20*time.Second))
+	return k
+}
+
+// refusals are what every client is refused, with a word of the reason. All else works.
+var refusals = map[string]string{
+	"cookies": "cookies", "request interception": "interception", "another context": "context", "another site": "origins",
+}
+
+// What programs for Playwright and Puppeteer do: it works, or it is refused with a reason.
+func TestWhatClientsCanDo(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"playwright", "puppeteer"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := openWideDesk(t)
+			if _, in := demo.InHome(); !in {
+				t.Fatal("not in a home")
+			}
+			note := filepath.Join(k.Lease.UploadDir, "note.txt")
+			must(t, os.WriteFile(note, []byte("hello"), 0o600))
+			got, err := k.script(name+"-features.mjs", k.cdpURL(), k.page, k.site.URLAt("a.localhost", k.name, "button", ""),
+				k.site.URL(k.name, "product", ""), note)
+			must(t, err)
+			for _, feature := range slices.Sorted(maps.Keys(got)) {
+				said, _ := got[feature].(string)
+				if word, refused := refusals[feature]; refused && strings.Contains(said, word) || !refused && said == "works" {
+					continue
+				}
+				t.Errorf("%s: %s", feature, said)
+			}
+			if len(got) < 25 {
+				t.Errorf("only %d features were tried", len(got))
+			}
+		})
+	}
+}
