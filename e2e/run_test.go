@@ -245,3 +245,20 @@ func TestRunFindsTheBindingOfTheWorktree(t *testing.T) {
 		t.Errorf("with two: exit code %d: %s", code, out)
 	}
 }
+
+// The program of the README's: it finds its browser by the variable alone.
+func TestRunGivesAProgramItsBrowser(t *testing.T) {
+	t.Parallel()
+	k := openDesk(t, "button", "")
+	must(t, k.Release(k.ctx))
+	k.Lease = nil
+	home, _ := demo.InHome()
+	dir := filepath.Join(home.Bin(), clientsDir)
+	if _, err := os.Stat(filepath.Join(dir, "node_modules")); err != nil {
+		t.Skip("NOT RUN: the published clients are not installed: make deps")
+	}
+	cmd, out := k.runs("exec node " + filepath.Join(dir, "look.mjs"))
+	if err := cmd.Run(); err != nil || !strings.Contains(out.String(), "button") {
+		t.Fatalf("%v: %s", err, out)
+	}
+}

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -107,6 +109,15 @@ A row for *api* is served on both sockets, one for *control* only on ` + "`contr
 		describe(&w, o)
 	}
 
+	w.WriteString(devtools)
+	for _, domain := range domains() {
+		row(&w, domain.name, code(domain.pass...), code(domain.refused...))
+	}
+	w.WriteString("\n| setting | what it would open |\n|---|---|\n")
+	for _, s := range wire.Settings {
+		row(&w, code(s.Name), s.Help)
+	}
+
 	w.WriteString(`
 ## Entries of the journal
 
@@ -136,6 +147,57 @@ An entry that has been trimmed (` + "`--journal-age`, `--journal-size`" + ` of t
 		row(&w, strconv.Itoa(h.version), cell(h.what))
 	}
 	return w.Bytes(), nil
+}
+
+const devtools = `
+## The DevTools endpoint
+
+A lease's ` + "`cdp_url`" + ` is ` + "`ws://127.0.0.1:PORT/devtools/browser/SECRET`" + `, good for one lease and one epoch. It stands in the answers to acquire, resume, renew and GET of a lease that has control, and for what ` + "`sessiondock run`" + ` starts in ` + "`SESSIONDOCK_CDP_URL`" + `. Playwright, Puppeteer, chromedp and others take it as it is. For clients that ask by HTTP there are ` + "`http://127.0.0.1:PORT/SECRET/json/version`" + ` (with or without a slash at its end) and ` + "`json/list`" + `.
+
+- **Who may come.** A request with an Origin, or with a Host other than the bound address, is answered with 403, as is one without a valid secret. A former epoch's secret gets 403 with the reason as text. One client of a lease is connected at a time (409), unless the next one adds ` + "`?beside`" + `; eight at most. Each has sessions of its own, and is told of what was there before it came.
+- **What there is.** A browser with one context and the lease's tabs: those that are lent (they may be used, not closed) and those made under the lease. Target identifiers are the browser's, session identifiers the endpoint's. Methods of the browser itself are answered by the endpoint: ` + "`Target.*`" + `, ` + "`Browser.getVersion`" + `, ` + "`Browser.setDownloadBehavior`" + ` (which changes nothing) and ` + "`Browser.close`" + ` (which closes this socket). ` + "`Target.activateTarget`" + ` leaves in front what is in front.
+- **Commands** for pages, frames and workers are actions of the verb ` + "`cdp`" + `: admitted, recorded, and passed by the three gates, in the order in which they were sent and beside each other. They count against the lease's budget. Every error has the protocol's form; a refusal's message begins with its code, and says what would help. Nothing is sent twice, by whatever reconnection.
+- **Input** is for the document that this session was last told of. Where another one has come meanwhile it is refused with ` + "`document_changed`" + `, and the next is for that one.
+- **Events** reach the clients of their epoch only. Of a page outside the binding's origins it is told that it came and went. No event carries cookies.
+- **The end.** When the epoch ends, the socket is closed at once, and commands that are under way are not answered: what became of them is in the ledger. When a client goes, what it had switched on is switched off, and its tabs stay.
+
+| closed with | because |
+|---|---|
+| 4001 | the epoch has ended: a takeover, a release, an expiry. The reason says which. |
+| 4002 | the link to the browser was lost. Connect again; or the lease is to be resumed. |
+| 4003 | the client does not read, or events came faster than they could be passed on |
+| 4004 | a message of more than 16 MiB, or more than 1024 commands (64 MiB) without an answer |
+| 1001 | the daemon is ending |
+
+A result of more than ` + "`MaxMessage`" + ` is answered with ` + "`limit`" + `. A command is waited for ten minutes.
+
+Methods for pages, frames and workers. What is not here is answered with -32601.
+
+| domain | passed on | refused, with the reason |
+|---|---|---|
+`
+
+type domain struct {
+	name          string
+	pass, refused []string
+}
+
+// domains is the table of methods by their domain.
+func domains() []domain {
+	var out []domain
+	for _, method := range slices.Sorted(maps.Keys(wire.Methods)) {
+		name, short, _ := strings.Cut(method, ".")
+		if len(out) == 0 || out[len(out)-1].name != name {
+			out = append(out, domain{name: name})
+		}
+		d := &out[len(out)-1]
+		if refusedBy(wire.Methods[method]) == "" {
+			d.pass = append(d.pass, short)
+		} else {
+			d.refused = append(d.refused, short)
+		}
+	}
+	return out
 }
 
 // links are the pairs of parties that talk, in the order in which they begin to.
