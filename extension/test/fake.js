@@ -85,6 +85,7 @@ export function makeBrowser() {
     monoMs: () => fake.mono,
     wallMs: () => fake.wall,
     uuid: () => `uuid-${++ids}`,
+    userAgent: () => 'Mozilla/5.0 Chrome/150.0.0.0',
     connectHost: () => {
       const port = makePort('host');
       fake.ports.push(port);
@@ -99,8 +100,8 @@ export function makeBrowser() {
     },
     detach: async (tab) => void fake.did.push(['detach', tab]),
     debugTargets: async () => [],
-    sendCommand: (tab, method, params) => {
-      fake.did.push(['send', tab, method, params]);
+    sendCommand: (tab, method, params, session) => {
+      fake.did.push(session ? ['send', tab, method, params, session] : ['send', tab, method, params]);
       const answer = fake.answers[method];
       return answer ? answer(tab, params) : Promise.resolve({});
     },
