@@ -62,7 +62,11 @@ check: ## format, vet, generated files, import arrows, the extension's tests and
 		echo "tsc -p extension"; cd extension && node_modules/.bin/tsc -p .; \
 	else echo "NOT RUN: the extension's types, because typescript is missing: make deps"; test -z "$${CI:-}"; fi
 
-bench: build ## measure; one JSON line a figure in build/bench.jsonl
+bench: build ## measure; one JSON line a figure in build/bench.jsonl (ONLY=name,name)
+	@if [ ! -d e2e/bench/rivals/node_modules ] && command -v npm >/dev/null; then \
+		echo "npm ci (e2e/bench/rivals: other servers of browser tools, to measure against)"; \
+		npm ci --prefix e2e/bench/rivals --no-audit --no-fund || echo "npm has failed: nothing is measured against them" >&2; \
+	fi
 	$(GO) run ./e2e/bench
 
 fuzz: ## fuzz every decoder (N=inputs); the last line is {"executions","findings"}
@@ -106,4 +110,4 @@ deps-demo:
 	@.ci/deps chromium
 
 clean: ## remove what was built
-	rm -rf $(BIN) build extension/node_modules e2e/clients/node_modules
+	rm -rf $(BIN) build extension/node_modules e2e/clients/node_modules e2e/bench/rivals/node_modules

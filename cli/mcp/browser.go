@@ -141,19 +141,26 @@ func (s *session) effect(ctx context.Context, a wire.Act, target string) (*core.
 	if err != nil {
 		return nil, err
 	}
-	if r.Local == core.Finished {
-		r = s.settle(ctx, r)
+	if r.Local == core.Finished && !goes(r.Verb) {
+		r = s.settle(ctx, r, settleFirst)
 	}
 	return r, nil
 }
 
+// goes says whether a verb is for another document: the look that follows waits for that
+// one, and its request has been told of by then.
+func goes(verb string) bool { return verb == "navigate" || verb == "back" || verb == "reload" }
+
 // tell says what became of an action, and shows what is different on the page.
 func (s *session) tell(ctx context.Context, r *core.Record) (reply, error) {
-	out := reply{text: outcome(r), failed: r.Local != core.Finished}
 	if r.Local == core.NotDispatched {
-		return out, nil
+		return reply{text: outcome(r), failed: true}, nil
 	}
-	before, now, err := s.look(ctx, navigated(r) || r.Verb == "navigate" || r.Verb == "back" || r.Verb == "reload")
+	before, now, err := s.look(ctx, navigated(r) || goes(r.Verb))
+	if r.Local == core.Finished && goes(r.Verb) {
+		r = s.settle(ctx, r, 0)
+	}
+	out := reply{text: outcome(r), failed: r.Local != core.Finished}
 	if err != nil {
 		out.text += "\nThe page could not be looked at: " + s.lost(err)
 		return out, nil

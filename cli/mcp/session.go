@@ -177,9 +177,9 @@ func mayHaveBeenAdmitted(err error) bool {
 }
 
 // settle waits for what an action has started: as long as one of its requests is under
-// way, and no longer than settleMost.
-func (s *session) settle(ctx context.Context, r *core.Record) *core.Record {
-	pause := time.NewTimer(settleFirst)
+// way, and no longer than settleMost. It looks for the first time after a while.
+func (s *session) settle(ctx context.Context, r *core.Record, first time.Duration) *core.Record {
+	pause := time.NewTimer(first)
 	defer pause.Stop()
 	for end := time.Now().Add(settleMost); time.Now().Before(end); pause.Reset(settleLook) {
 		select {

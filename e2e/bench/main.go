@@ -46,6 +46,7 @@ var parts = []part{
 	{[]string{"grants_per_s", "grant_p99_ms"}, true, measureGrants},
 	{[]string{"grant_scaling"}, false, measureScaling},
 	{[]string{"daemon_1000_slots_rss_mb"}, true, measureInventory},
+	{[]string{"mcp_click_vs_best", "mcp_evaluate_vs_best", "mcp_navigate_vs_best", "mcp_snapshot_vs_best", "mcp_snapshot_kb"}, true, measureTools},
 }
 
 func main() {
@@ -145,6 +146,11 @@ func buildPrograms(bin string) error {
 	}
 	if !slices.ContainsFunc(parts, func(p part) bool { return p.product && wanted(p.names) }) {
 		return nil
+	}
+	if _, err := os.Stat("e2e/bench/rivals/node_modules"); err == nil {
+		if err := os.CopyFS(filepath.Join(bin, rivalsDir), os.DirFS("e2e/bench/rivals")); err != nil {
+			return err
+		}
 	}
 	return programs.Build(bin)
 }
