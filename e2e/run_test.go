@@ -194,6 +194,8 @@ sessiondock act click '#press' >/dev/null || exit 4
 [ ! -e %s ] || echo "ALLOWED: the hosts' door"
 sessiondock takeover %s >/dev/null 2>&1 && echo "ALLOWED: a takeover"
 bash -c 'exec 3<>/dev/tcp/127.0.0.1/%d' 2>/dev/null && echo "ALLOWED: another program's port"
+port=${SESSIONDOCK_CDP_URL#ws://127.0.0.1:}
+port=${port%%%%/*} bash -c 'exec 3<>/dev/tcp/127.0.0.1/$port' || echo "NOT ALLOWED: its own DevTools address"
 for p in /proc/[0-9]*; do grep -qs SESSIONDOCK_SECRET $p/environ && echo "ALLOWED: the environment of $p"; done
 exit 7
 `, k.page, k.d.Paths.SlotDir(k.slot()), k.d.Paths.State, k.d.Paths.ControlSocket(), k.d.Paths.HostSocket(), k.name, other.Addr().(*net.TCPAddr).Port)
