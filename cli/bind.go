@@ -89,7 +89,7 @@ last look does not cover: sessiondock probe --help.`,
 	f.StringVar(&r.Account, "account", "", "the account that a person confirms, or a probe checks; or none")
 	f.StringVar(&r.Tenant, "tenant", "", "the tenant that the account must be in")
 	f.StringVar(&probe, "probe", "", "how account and results are checked, a JSON `FILE`")
-	f.StringVar(&r.Start, "start", "", "the page to open with")
+	f.StringVar(&r.Start, "start", "", "the page to open with: a browser that is started, and each lease of run and mcp")
 	f.StringArrayVar(&r.Origins, "origin", nil, "an origin the agent may use, repeatable (default: any)")
 	f.StringArrayVar(&r.Keys, "key", nil, "each lease takes the conflict key `KEY[:shared]`, repeatable")
 	f.Int64Var(&r.Budget.Actions, "max-actions", 0, "a lease may ask for `N` actions (default: no bound)")

@@ -29,6 +29,8 @@ const (
 	renewals = 3
 	// endPatience is how long a command may take to end on SIGTERM.
 	endPatience = 5 * time.Second
+	// startTimeout bounds the opening of the binding's start page.
+	startTimeout = time.Minute
 	// askTimeout bounds one request to the daemon while the command runs.
 	askTimeout = 10 * time.Second
 )
@@ -199,7 +201,27 @@ func (a *app) delegateTo(ctx context.Context, d *delegated) error {
 	}
 	stop()
 	a.say("lease %s: slot %s, epoch %d", d.lease.Lease, d.lease.Slot, d.lease.Epoch)
+	d.openStart(ctx)
 	return d.run()
+}
+
+// openStart opens the binding's start page, as the agent's first action. Where it cannot be
+// opened the command is told, and begins all the same.
+func (d *delegated) openStart(ctx context.Context) {
+	if d.lease.Start == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	r, err := d.agents.Act(ctx, d.lease.Lease, d.capability(), wire.ActRequest{
+		ID: core.ClientID(client.NewID()), Epoch: &d.lease.Epoch, Act: wire.Act{Verb: "navigate", URL: d.lease.Start},
+	})
+	switch {
+	case err != nil:
+		d.say("the start page was not opened: %v", err)
+	case r.Local != core.Finished:
+		d.say("the start page %s: local %s", d.lease.Start, r.Local)
+	}
 }
 
 func (d *delegated) declare(ctx context.Context) error {

@@ -211,7 +211,7 @@ exit 7
 }
 
 // Without --binding it is the one of the worktree that one is in; where there is none, or
-// more than one, nothing is guessed.
+// more than one, nothing is guessed. The lease begins at the binding's start page.
 func TestRunFindsTheBindingOfTheWorktree(t *testing.T) {
 	k := openDesk(t, "button", "")
 	must(t, k.Release(k.ctx))
@@ -228,18 +228,19 @@ func TestRunFindsTheBindingOfTheWorktree(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		return string(out), exitCode(err)
 	}
-	run := []string{"run", "--wait", "20s", "--", "sh", "-c", "test -n \"$SESSIONDOCK_LEASE\" && exit 7"}
+	run := []string{"run", "--wait", "20s", "--", "sh", "-c", "test -n \"$SESSIONDOCK_LEASE\" && sessiondock act evaluate location.href && exit 7"}
+	start := k.site.URL(k.name, "table", "")
 	if out, code := sessiondock(run...); code != core.CodeInvalid.Info().Exit || !strings.Contains(out, "no binding is for the worktree "+work) {
 		t.Errorf("without a binding: exit code %d: %s", code, out)
 	}
 	bind := func(name string) {
-		out, code := sessiondock("bind", name, "--slot", k.name, "--worktree", work, "--account", "none", "--origin", k.site.Origin())
+		out, code := sessiondock("bind", name, "--slot", k.name, "--worktree", work, "--account", "none", "--origin", k.site.Origin(), "--start", start)
 		if code != 0 {
 			t.Fatalf("bind: exit code %d: %s", code, out)
 		}
 	}
 	bind(k.name + "-here")
-	if out, code := sessiondock(run...); code != 7 || !strings.Contains(out, "binding "+k.name+"-here") {
+	if out, code := sessiondock(run...); code != 7 || !strings.Contains(out, "binding "+k.name+"-here") || !strings.Contains(out, start) {
 		t.Errorf("with one binding: exit code %d: %s", code, out)
 	}
 	bind(k.name + "-too")

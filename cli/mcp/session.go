@@ -89,6 +89,13 @@ func (s *session) acquire(ctx context.Context, d, wait time.Duration, task strin
 	s.lease, s.capability, s.epoch, s.slot, s.uploads, s.ours = l.Lease, client.Secret(l.Capability), l.Epoch, l.Slot, l.UploadDir, true
 	s.page, s.last = nil, ""
 	s.renew(d)
+	if l.Start != "" {
+		// A start page that does not open is seen by the next look.
+		if _, err := s.act(ctx, wire.Act{Verb: "navigate", URL: l.Start}, nil); err != nil {
+			s.cfg.Log.Info("the start page was not opened", "lease", l.Lease, "err", err)
+		}
+		s.last = "" // no tool of the agent's
+	}
 	return nil
 }
 
