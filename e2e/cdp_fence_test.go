@@ -352,3 +352,109 @@ func TestASecondClientSeesWhatIsThere(t *testing.T) {
 		t.Errorf("the next client: %v", got)
 	}
 }
+
+// The way in which browser-use connects: by HTTP, all targets by discovery, each attached
+// by name; automatic attachment only later. After a takeover it tries three times.
+func TestAClientThatAttachesByName(t *testing.T) {
+	t.Parallel()
+	k := openDesk(t, "button", "")
+	resp, err := http.Get(k.httpURL() + "/json/version")
+	must(t, err)
+	var version map[string]string
+	must(t, json.NewDecoder(resp.Body).Decode(&version))
+	resp.Body.Close()
+	if !strings.HasPrefix(version["Browser"], "Chrome/") || version["User-Agent"] == "" {
+		t.Errorf("version: %v", version)
+	}
+	x := k.tool(version["webSocketDebuggerUrl"])
+	x.want("", "Target.setDiscoverTargets", map[string]any{"discover": true})
+	x.find("a target", func(f frame) bool { return f.Method == "Target.targetCreated" })
+	var all struct {
+		Infos []struct {
+			ID       string `json:"targetId"`
+			Type     string `json:"type"`
+			Attached bool   `json:"attached"`
+			Context  string `json:"browserContextId"`
+		} `json:"targetInfos"`
+	}
+	must(t, json.Unmarshal(x.want("", "Target.getTargets", struct{}{}), &all))
+	if len(all.Infos) != 1 || all.Infos[0].Type != "page" || all.Infos[0].Attached || all.Infos[0].Context == "" {
+		t.Fatalf("targets: %+v", all.Infos)
+	}
+	var at struct {
+		Session string `json:"sessionId"`
+	}
+	must(t, json.Unmarshal(x.want("", "Target.attachToTarget", map[string]any{"targetId": all.Infos[0].ID, "flatten": true}), &at))
+	for _, method := range []string{"Page.enable", "Network.enable", "Runtime.enable"} {
+		x.want(at.Session, method, struct{}{})
+	}
+	x.want(at.Session, "Target.setAutoAttach", map[string]any{"autoAttach": true, "waitForDebuggerOnStart": false, "flatten": true})
+	x.want("", "Target.setAutoAttach", map[string]any{"autoAttach": true, "waitForDebuggerOnStart": false, "flatten": true})
+	if got := x.value(at.Session, "1+1"); got != 2.0 {
+		t.Errorf("it says %v", got)
+	}
+	// A tab of its own: announced, and then answered.
+	var made struct {
+		ID string `json:"targetId"`
+	}
+	id, err := x.send("", "Target.createTarget", map[string]any{"url": k.page, "newWindow": true})
+	must(t, err)
+	answer := x.find("the new tab", func(f frame) bool { return f.ID == id })
+	must(t, json.Unmarshal(answer.Result, &made))
+	x.mu.Lock()
+	announced := 0
+	for _, f := range x.got {
+		if f.ID == id {
+			break
+		}
+		if f.Method == "Target.attachedToTarget" && strings.Contains(string(f.Params), made.ID) {
+			announced++
+		}
+	}
+	x.mu.Unlock()
+	if announced != 1 {
+		t.Errorf("the new tab was announced %d times before its answer", announced)
+	}
+	x.want("", "Target.closeTarget", map[string]any{"targetId": made.ID})
+	x.find("its end", func(f frame) bool {
+		return f.Method == "Target.targetDestroyed" && strings.Contains(string(f.Params), made.ID)
+	})
+	_, err = k.d.Control.Change(k.ctx, k.slot(), client.Takeover, wire.ChangeRequest{By: "test"})
+	must(t, err)
+	x.closed()
+	for range 3 {
+		if conn, status, text := dialTool(k.ctx, version["webSocketDebuggerUrl"], nil); conn != nil || status != http.StatusForbidden || text == "" {
+			t.Errorf("again: %d %q", status, text)
+		}
+	}
+}
+
+// While many commands are under way, and whatever else the client does, the fence is
+// acknowledged at once.
+func TestAFenceWithManyCommandsUnderWay(t *testing.T) {
+	t.Parallel()
+	k := openDesk(t, "button", "")
+	var took []time.Duration
+	for range 5 {
+		x := k.tool(k.cdpURL())
+		page := x.page()
+		for range 100 {
+			_, err := x.send(page, "Runtime.evaluate", evaluation("new Promise((done) => setTimeout(done, 3000))"))
+			must(t, err)
+		}
+		x.want(page, "Page.getLayoutMetrics", struct{}{})
+		began := time.Now()
+		st, err := k.d.Control.Change(k.ctx, k.slot(), client.Takeover, wire.ChangeRequest{By: "test"})
+		must(t, err)
+		took = append(took, time.Since(began))
+		if st.Authority.Fence == "pending" || st.Authority.Fence == "unacknowledged" {
+			t.Errorf("the fence is %s", st.Authority.Fence)
+		}
+		if c := x.closed(); c.Code != cdp.CloseFenced {
+			t.Errorf("closed with %d %q", c.Code, c.Reason)
+		}
+		k.await("the handback", func() bool { return k.handBack() == nil })
+		must(t, k.Resume(k.ctx, 30*time.Second))
+	}
+	t.Logf("with 100 commands under way a takeover took %v", took)
+}

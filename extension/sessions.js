@@ -192,13 +192,15 @@ export class Sessions {
     if (!session) return;
     switch (method) {
       case 'Inspector.targetCrashed':
-        if (!child) this.#crashed(session);
+        if (child) this.#childEnded(session, child, 'the frame’s renderer crashed');
+        else this.#crashed(session);
         return;
       case 'Target.attachedToTarget':
         session.children.set(params.sessionId, {target: params.targetInfo?.targetId ?? '', url: params.targetInfo?.url ?? ''});
         return;
       case 'Target.detachedFromTarget':
         session.children.delete(params.sessionId);
+        this.#childEnded(session, params.sessionId, 'the frame or worker has ended');
         return;
       case 'Page.frameNavigated':
         if (child) moved(session.children.get(child), params.frame);
@@ -388,6 +390,18 @@ export class Sessions {
     // These promises never settle: the answer is that there will be none.
     for (const crashed of open) crashed(refuse('unavailable', 'the page’s renderer crashed'));
     this.#events.crashed(session.tab);
+  }
+
+  /**
+   * What was asked of a child that has ended is never answered.
+   * @param {Session} session @param {string} child @param {string} why
+   */
+  #childEnded(session, child, why) {
+    for (const [order, ended] of session.open) {
+      if (order.session !== child) continue;
+      session.open.delete(order);
+      ended(refuse('unavailable', why));
+    }
   }
 
   /** @param {Session} session @param {Refusal} error */

@@ -107,6 +107,10 @@ func (h *Host) takeAction(body []byte) {
 	if refused == nil && h.full(a.Raw) {
 		refused = core.Refuse(core.CodeBusy, "too many actions run in this browser", "wait until one of them ends")
 	}
+	if refused == nil && h.stopped[a.Action] {
+		refused = nobodyWaits
+	}
+	delete(h.stopped, a.Action)
 	if refused != nil {
 		h.mu.Unlock()
 		h.finish(refusedAction(a, refused))
@@ -163,6 +167,9 @@ func (h *Host) stopAction(body []byte) {
 	defer h.mu.Unlock()
 	if u := h.running[m.Action]; u != nil && u.epoch == m.Epoch {
 		u.cancel(nobodyWaits)
+	} else if h.gate.Check(m.Epoch) == nil && !h.ledger.seen[m.Action] && len(h.stopped) < maxRaw {
+		// It is still on its way here.
+		h.stopped[m.Action] = true
 	}
 }
 

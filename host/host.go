@@ -37,6 +37,7 @@ type Host struct {
 	gate    gate.Gate
 	link    *daemonLink // nil while there is none
 	running map[core.ActionID]*underway
+	stopped map[core.ActionID]bool // to be refused when they come
 	steps   map[int64]*act.Step
 	seq     int64
 	ledger  ledger
@@ -47,7 +48,7 @@ type Host struct {
 func newHost(origin string, log *slog.Logger) *Host {
 	h := &Host{
 		log: log, origin: origin, out: newOutbox(),
-		running: map[core.ActionID]*underway{}, steps: map[int64]*act.Step{},
+		running: map[core.ActionID]*underway{}, stopped: map[core.ActionID]bool{}, steps: map[int64]*act.Step{},
 	}
 	h.exec = act.NewExecutor(h)
 	return h
@@ -379,6 +380,7 @@ func (h *Host) observe(t string, body []byte) error {
 			return err
 		}
 		refused := h.gate.Fence(f.Epoch)
+		clear(h.stopped)
 		h.stopRunning(func(u *underway) *core.Error { return h.gate.Check(u.epoch) })
 		if refused != nil {
 			return refused

@@ -99,6 +99,7 @@ func TestRawCommandsAreHeldToTheTable(t *testing.T) {
 		{"Page.navigate", `{"url":"file:///etc/passwd"}`, "policy"},
 		{"Page.navigate", `{"URL":"https://shop.test/"}`, "policy"},
 		{"DOM.setFileInputFiles", `{"files":["/etc/passwd"]}`, "upload"},
+		{"Input.dispatchDragEvent", `{"type":"drop","x":1,"y":1,"data":{"items":[],"dragOperationsMask":1,"files":["/etc/passwd"]}}`, "upload"},
 		{"Runtime.evaluate", `[1]`, "invalid"},
 		{"Input.dispatchKeyEvent", `{"type":"keyDown","commands":["paste"]}`, "policy"},
 	} {
@@ -108,9 +109,25 @@ func TestRawCommandsAreHeldToTheTable(t *testing.T) {
 			t.Errorf("%s %s: %s %+v", tt.method, tt.params, d.State, d.Error)
 		}
 	}
+	r.raw("B0", 7, "Input.dispatchDragEvent", `{"type":"drop","x":1,"y":1,"data":{"items":[],"dragOperationsMask":1,"files":[]}}`)
+	if c := r.getCmd(); c.Method != "Input.dispatchDragEvent" || !c.Effect {
+		t.Errorf("a drop without files: %+v", c)
+	}
 	r.raw("B1", 7, "Page.createIsolatedWorld", `{"frameId":"F","grantUniveralAccess":true}`)
 	if c := r.getCmd(); string(c.Params) != `{"frameId":"F"}` {
 		t.Errorf("a world: %s", c.Params)
+	}
+}
+
+// The word that nobody waits can be there before the command itself.
+func TestACommandThatNobodyWaitsForIsNotBegun(t *testing.T) {
+	r := newRig(t)
+	r.start()
+	r.link(7)
+	r.daemonSends(wire.ActionStop{Action: "A1", Epoch: 7})
+	r.raw("A1", 7, "Runtime.evaluate", `{"expression":"1"}`)
+	if d := r.getDone(); d.State != "refused" || d.Steps.Dispatched != 0 {
+		t.Fatalf("%+v", d)
 	}
 }
 

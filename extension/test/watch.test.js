@@ -149,6 +149,17 @@ test('a child session: known, within the origins, and by the same table of metho
   assert.equal(code({session: 'S3'}), 'not_found');
 });
 
+test('what was asked of a child that has ended is answered by that', async () => {
+  const it = await (await rig()).granted();
+  event(it, 'Target.attachedToTarget', {sessionId: 'S1', targetInfo: {targetId: 'F', url: 'https://shop.test/'}});
+  it.fake.answers['Runtime.evaluate'] = () => new Promise(() => {});
+  const [its, other] = [it.cmd({session: 'S1', script: true}), it.cmd({script: true})];
+  event(it, 'Inspector.targetCrashed', {}, 'S1');
+  await settle();
+  assert.deepEqual([it.result(its).dispatched, it.result(its).error.code, it.result(other)], [true, 'unavailable', undefined]);
+  assert.equal(it.report('A1').open, 2, 'its answer proves nothing');
+});
+
 test('the history of a lent tab does not tell where the person was', async () => {
   const it = await rig();
   it.up();

@@ -73,7 +73,7 @@ func rawParams(a wire.Action) (json.RawMessage, *core.Error) {
 		return s
 	}
 	switch a.Act.Method {
-	case "Page.navigate", "Page.createIsolatedWorld", "DOM.setFileInputFiles", "Page.navigateToHistoryEntry":
+	case "Page.navigate", "Page.createIsolatedWorld", "DOM.setFileInputFiles", "Input.dispatchDragEvent":
 		if err := json.Unmarshal(params, &given); err != nil {
 			return nil, badArgument("params must be a JSON object")
 		}
@@ -88,18 +88,45 @@ func rawParams(a wire.Action) (json.RawMessage, *core.Error) {
 		delete(given, "grantUniversalAccess")
 		return jsonOf(given), nil
 	case "DOM.setFileInputFiles":
-		var files []string
-		if err := json.Unmarshal(given["files"], &files); err != nil {
-			return nil, badArgument("files must be a list of paths")
+		files, bad := uploads(a.UploadDir, given["files"])
+		if bad != nil {
+			return nil, bad
 		}
-		for i, f := range files {
-			if filepath.Dir(f) != filepath.Clean(a.UploadDir) {
-				return nil, notAllowed("a file outside the upload directory is not uploaded", "copy it into "+a.UploadDir+" first")
-			}
-			files[i] = filepath.Base(f)
+		given["files"] = files
+		return jsonOf(given), nil
+	case "Input.dispatchDragEvent":
+		// What is dropped may be files, too.
+		var data map[string]json.RawMessage
+		if json.Unmarshal(given["data"], &data) != nil || empty(data["files"]) || len(data["files"]) == 0 {
+			return params, nil
 		}
-		_, bad := uploadPaths(a.UploadDir, files)
-		return params, bad
+		files, bad := uploads(a.UploadDir, data["files"])
+		if bad != nil {
+			return nil, bad
+		}
+		data["files"] = files
+		given["data"] = jsonOf(data)
+		return jsonOf(given), nil
 	}
 	return params, nil
+}
+
+// uploads holds a list of paths to the upload directory, and returns it spelt anew: the
+// way to a file can lead through a link that is not seen in its name.
+func uploads(dir string, list json.RawMessage) (json.RawMessage, *core.Error) {
+	var files []string
+	if err := json.Unmarshal(list, &files); err != nil {
+		return nil, badArgument("files must be a list of paths")
+	}
+	for i, f := range files {
+		if dir == "" || filepath.Dir(f) != filepath.Clean(dir) {
+			return nil, notAllowed("a file outside the upload directory is not uploaded", "copy it into "+dir+" first")
+		}
+		files[i] = filepath.Base(f)
+	}
+	paths, bad := uploadPaths(dir, files)
+	if bad != nil {
+		return nil, bad
+	}
+	return jsonOf(paths), nil
 }
