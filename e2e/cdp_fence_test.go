@@ -453,6 +453,12 @@ func TestAFenceWithManyCommandsUnderWay(t *testing.T) {
 		if c := x.closed(); c.Code != cdp.CloseFenced {
 			t.Errorf("closed with %d %q", c.Code, c.Reason)
 		}
+		// Whether those scripts go on is not known, and nobody but a person says that it may be.
+		k.status("the drain", func(s *core.Status) bool { return s.Authority.Fence == "drained" && s.Local.State != "running" })
+		k.await("a person's word", func() bool {
+			_, err := k.d.Control.Change(k.ctx, k.slot(), client.LiftQuarantine, wire.ChangeRequest{Note: "looked at the page", By: "test"})
+			return err == nil
+		})
 		k.await("the handback", func() bool { return k.handBack() == nil })
 		must(t, k.Resume(k.ctx, 30*time.Second))
 	}

@@ -259,8 +259,8 @@ func TestWhatAClientCannotBreak(t *testing.T) {
 		Session string `json:"sessionId"`
 	}
 	must(t, json.Unmarshal(f.Params, &at))
-	for i := range 8 {
-		write(fmt.Sprintf(`{"id":%d,"method":"Runtime.evaluate","sessionId":%q,"params":{"expression":"'y'.repeat(30e6)","returnByValue":true}}`, i+2, at.Session))
+	for i := range 7 {
+		write(fmt.Sprintf(`{"id":%d,"method":"Runtime.evaluate","sessionId":%q,"params":{"expression":"'y'.repeat(15e6)","returnByValue":true}}`, i+2, at.Session))
 	}
 	z := k.again() // there is room once the deaf one is given up
 	if got := z.value(z.page(), "4+4"); got != 8.0 {

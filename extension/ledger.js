@@ -35,8 +35,8 @@ import {MAX_ACTIONS, MAX_EVIDENCE, OVERTAKEN_MS, WATCH_MS} from './limits.js';
  * @property {number} lastTick of the ledger's count when its last effect was dispatched
  * @property {boolean} input it sent input, or something failed: only a barrier shows rest
  * @property {boolean} errors an effect was answered by an error
- * @property {boolean} adrift a command that was neither input nor script was cut off: a navigation
- *   may go on, and a barrier says nothing of it
+ * @property {boolean} adrift a command that was no input was cut off: a navigation or a script may
+ *   go on, and a barrier says nothing of it
  * @property {boolean} asked the document asked to be replaced, after an effect
  * @property {boolean} navigable a navigation of its tab may be its own: none was committed since
  *   its last effect, or one came first that was the page's
@@ -143,7 +143,11 @@ export class Ledger {
     if (!entry || entry.open === 0) return;
     if (order.method.startsWith('Input.') && entry.openInputs > 0) entry.openInputs--;
     if (end !== 'cut') entry.open--;
-    else if (!order.method.startsWith('Input.') && !order.script) entry.adrift = true;
+    else if (!order.method.startsWith('Input.')) {
+      entry.adrift = true;
+      // Of a script that barriers have passed it will not be heard any more whether its promise settles.
+      if (order.script && entry.how === 'barrier') this.#rest(entry, 'lost', '');
+    }
     if (end !== 'answered') {
       entry.errors = true;
       entry.input = true;

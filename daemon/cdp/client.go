@@ -19,7 +19,7 @@ import (
 // Bounds of one client.
 const (
 	maxFrame   = wire.MaxBody     // of what it sends
-	maxQueued  = 128 << 20        // bytes that wait to be read by it
+	maxQueued  = 64 << 20         // bytes that wait to be read by it, besides one message of any size
 	maxUnread  = 65536            // messages that do
 	maxOpen    = 1024             // commands without an answer
 	maxOpenSum = 64 << 20         // bytes of those
@@ -175,7 +175,7 @@ func (c *client) next() []byte {
 // send queues a message. It never waits: a client that does not read is closed.
 func (c *client) send(body []byte) {
 	c.mu.Lock()
-	full := c.bytes+len(body) > maxQueued || len(c.queue) >= maxUnread
+	full := len(c.queue) > 0 && c.bytes+len(body) > maxQueued || len(c.queue) >= maxUnread
 	if !full && c.code == 0 {
 		c.queue = append(c.queue, body)
 		c.bytes += len(body)
