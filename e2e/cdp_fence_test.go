@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -454,11 +455,14 @@ func TestAFenceWithManyCommandsUnderWay(t *testing.T) {
 			t.Errorf("closed with %d %q", c.Code, c.Reason)
 		}
 		// Whether those scripts go on is not known, and nobody but a person says that it may be.
-		k.status("the drain", func(s *core.Status) bool { return s.Authority.Fence == "drained" && s.Local.State != "running" })
-		k.await("a person's word", func() bool {
-			_, err := k.d.Control.Change(k.ctx, k.slot(), client.LiftQuarantine, wire.ChangeRequest{Note: "looked at the page", By: "test"})
-			return err == nil
+		k.status("the drain", func(s *core.Status) bool { return s.Authority.Fence == "drained" })
+		k.await("the end of all that can end", func() bool {
+			open, err := k.d.Control.Actions(k.ctx, k.slot(), true)
+			return err == nil && !slices.ContainsFunc(open, func(r core.Record) bool { return r.Local == core.Running })
 		})
+		if _, err := k.d.Control.Change(k.ctx, k.slot(), client.LiftQuarantine, wire.ChangeRequest{Note: "looked at the page", By: "test"}); err != nil && codeOf(err) != core.CodeConflict {
+			t.Fatal(err)
+		}
 		k.await("the handback", func() bool { return k.handBack() == nil })
 		must(t, k.Resume(k.ctx, 30*time.Second))
 	}
