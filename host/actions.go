@@ -141,6 +141,9 @@ func (h *Host) takeAction(body []byte) {
 	go func() {
 		defer cancel(nil)
 		done := wait()
+		if a.Raw {
+			h.behindFence()
+		}
 		h.mu.Lock()
 		delete(h.running, a.Action)
 		for seq, s := range h.steps {

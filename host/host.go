@@ -21,6 +21,9 @@ const (
 	firstRetry   = 50 * time.Millisecond
 	lastRetry    = 2 * time.Second
 	refusedRetry = 30 * time.Second
+	// fenceFirst is how long the acknowledgement of a fence goes before the last words on
+	// clients' commands.
+	fenceFirst = 200 * time.Millisecond
 	// stableLink is how long a link must have lived for the waits to begin anew.
 	stableLink = 5 * time.Second
 )
@@ -38,6 +41,7 @@ type Host struct {
 	link    *daemonLink // nil while there is none
 	running map[core.ActionID]*underway
 	stopped map[core.ActionID]bool // to be refused when they come
+	fencing chan struct{}          // closed once the extension has acknowledged the last fence; nil before the first
 	steps   map[int64]*act.Step
 	seq     int64
 	ledger  ledger
@@ -107,8 +111,45 @@ func (h *Host) fromExtension(body []byte) {
 			return
 		}
 		link.send(body)
+		if m.t == "fenced" {
+			h.acknowledged()
+		}
 	default:
 		h.log.Warn("dropped a message of an unknown type", "t", m.t, "from", "extension")
+	}
+}
+
+// acknowledged lets the last words go that were held back for the fence's sake.
+func (h *Host) acknowledged() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.fencing != nil && !isClosed(h.fencing) {
+		close(h.fencing)
+	}
+}
+
+func isClosed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// behindFence holds the last word on a client's command back while a fence is under way,
+// and not for long: there may be a thousand of them, and a person waits for the
+// acknowledgement.
+func (h *Host) behindFence() {
+	h.mu.Lock()
+	fencing := h.fencing
+	h.mu.Unlock()
+	if fencing == nil {
+		return
+	}
+	select {
+	case <-fencing:
+	case <-time.After(fenceFirst):
 	}
 }
 
@@ -381,6 +422,9 @@ func (h *Host) observe(t string, body []byte) error {
 		}
 		refused := h.gate.Fence(f.Epoch)
 		clear(h.stopped)
+		if h.fencing == nil || isClosed(h.fencing) {
+			h.fencing = make(chan struct{})
+		}
 		h.stopRunning(func(u *underway) *core.Error { return h.gate.Check(u.epoch) })
 		if refused != nil {
 			return refused

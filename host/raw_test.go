@@ -68,6 +68,10 @@ func TestAFenceEndsRawCommands(t *testing.T) {
 	r.daemonSends(wire.Fence{Nonce: r.nonce, Epoch: 8})
 	r.extensionGets("fence")
 	r.ok(c, `{"result":{"value":"secret"}}`)
+	r.extensionSends(wire.Fenced{Nonce: r.nonce, Epoch: 8, Instance: "I"})
+	if got := string(<-r.d); !strings.Contains(got, `"fenced"`) {
+		t.Fatalf("before the acknowledgement came %s", got)
+	}
 	if d := r.getDone(); d.State == "finished" || len(d.Result) > 0 {
 		t.Fatalf("%+v", d)
 	}
