@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"sessiondock.dev/sessiondock/cli/demo"
 	"sessiondock.dev/sessiondock/daemon/client"
 	"sessiondock.dev/sessiondock/daemon/core"
 	"sessiondock.dev/sessiondock/daemon/wire"
@@ -59,9 +58,6 @@ func TestWhatClientsCanDo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := openWideDesk(t)
-			if _, in := demo.InHome(); !in {
-				t.Fatal("not in a home")
-			}
 			note := filepath.Join(k.Lease.UploadDir, "note.txt")
 			must(t, os.WriteFile(note, []byte("hello"), 0o600))
 			got, err := k.script(name+"-features.mjs", k.cdpURL(), k.page, k.site.URLAt("a.localhost", k.name, "button", ""),
@@ -79,4 +75,38 @@ func TestWhatClientsCanDo(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A program in the middle of its work loses control, is told so by its own client's
+// means, and clicks no more.
+func TestAPlaywrightProgramLosesControl(t *testing.T) {
+	t.Parallel()
+	k := openDesk(t, "button", "")
+	type end struct {
+		got map[string]any
+		err error
+	}
+	done := make(chan end, 1)
+	k.clients() // a test is skipped by its own goroutine only
+	go func() {
+		got, err := k.script("playwright-fence.mjs", k.cdpURL())
+		done <- end{got, err}
+	}()
+	k.await("the program's first clicks", func() bool {
+		open, err := k.d.Control.Actions(k.ctx, k.slot(), false)
+		return err == nil && slices.ContainsFunc(open, func(r core.Record) bool { return strings.Contains(r.Summary, "dispatchMouseEvent") })
+	})
+	_, err := k.d.Control.Change(k.ctx, k.slot(), client.Takeover, wire.ChangeRequest{By: "test"})
+	must(t, err)
+	var e end
+	select {
+	case e = <-done:
+	case <-k.ctx.Done():
+		t.Fatal("the program did not end")
+	}
+	must(t, e.err)
+	if e.got["disconnected"] != true || e.got["connected"] != false || !strings.Contains(e.got["again"].(string), "took over") {
+		t.Errorf("it was told %v", e.got)
+	}
+	t.Logf("after %v clicks: %v", e.got["clicks"], e.got["error"])
 }

@@ -21,22 +21,28 @@ import (
 // clientsDir holds the published clients that the tests run, and their scripts.
 const clientsDir = "clients"
 
+// clients is where they are; a test for which they are not there is not run.
+func (k *desk) clients() (dir string) {
+	k.t.Helper()
+	home, _ := demo.InHome()
+	dir = filepath.Join(home.Bin(), clientsDir)
+	if _, err := os.Stat(filepath.Join(dir, "node_modules", "playwright-core")); err != nil {
+		k.t.Skip("NOT RUN: the published clients are not installed: make deps")
+	}
+	if _, err := exec.LookPath("node"); err != nil {
+		k.t.Skip("NOT RUN: node is missing: make deps")
+	}
+	return dir
+}
+
 // script runs one of the scripts in clientsDir against an address, with arguments, and
 // returns what it printed: one JSON value.
 func (k *desk) script(name, address string, args ...string) (map[string]any, error) {
 	k.t.Helper()
-	home, _ := demo.InHome()
-	dir := filepath.Join(home.Bin(), clientsDir)
-	if _, err := os.Stat(filepath.Join(dir, "node_modules", "playwright-core")); err != nil {
-		k.t.Skip("NOT RUN: the published clients are not installed: make deps")
-	}
-	node, err := exec.LookPath("node")
-	if err != nil {
-		k.t.Skip("NOT RUN: node is missing: make deps")
-	}
+	dir := k.clients()
 	ctx, cancel := context.WithTimeout(k.ctx, 90*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, node, append([]string{filepath.Join(dir, name), address}, args...)...)
+	cmd := exec.CommandContext(ctx, "node", append([]string{filepath.Join(dir, name), address}, args...)...)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

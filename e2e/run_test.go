@@ -255,12 +255,7 @@ func TestRunGivesAProgramItsBrowser(t *testing.T) {
 	k := openDesk(t, "button", "")
 	must(t, k.Release(k.ctx))
 	k.Lease = nil
-	home, _ := demo.InHome()
-	dir := filepath.Join(home.Bin(), clientsDir)
-	if _, err := os.Stat(filepath.Join(dir, "node_modules")); err != nil {
-		t.Skip("NOT RUN: the published clients are not installed: make deps")
-	}
-	cmd, out := k.runs("exec node " + filepath.Join(dir, "look.mjs"))
+	cmd, out := k.runs("exec node " + filepath.Join(k.clients(), "look.mjs"))
 	if err := cmd.Run(); err != nil || !strings.Contains(out.String(), "button") {
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -90,8 +90,8 @@ func (c *client) browserInfo() targetInfo {
 	return targetInfo{"browser", "browser", "", "", true, false, "", ""}
 }
 
-// bySlots iterates over a client's sessions in the order in which they were made.
-func (c *client) bySlots() []*session {
+// ordered are a client's sessions in the order in which they were made.
+func (c *client) ordered() []*session {
 	all := make([]*session, 0, len(c.sessions))
 	for _, s := range c.sessions {
 		all = append(all, s)
@@ -102,7 +102,7 @@ func (c *client) bySlots() []*session {
 
 // announce tells a client of a new tab.
 func (c *client) announce(n *node) {
-	for _, s := range c.bySlots() {
+	for _, s := range c.ordered() {
 		if s.node != nil || s.wrapped != nil {
 			continue
 		}
@@ -201,7 +201,7 @@ func (s *session) detached() {
 
 // changed tells of a tab's new address or title.
 func (c *client) changed(n *node) {
-	for _, s := range c.bySlots() {
+	for _, s := range c.ordered() {
 		if s.node != nil || s.wrapped != nil || !s.found {
 			continue
 		}
@@ -221,13 +221,13 @@ func (c *client) changed(n *node) {
 
 // destroyed tells that a tab is gone. Its page's sessions have been ended.
 func (c *client) destroyed(n *node) {
-	for _, s := range c.bySlots() {
+	for _, s := range c.ordered() {
 		if s.wrapped == n {
 			s.detached()
 			delete(c.sessions, s.id)
 		}
 	}
-	for _, s := range c.bySlots() {
+	for _, s := range c.ordered() {
 		if s.node != nil || !s.found {
 			continue
 		}
@@ -274,13 +274,7 @@ func (c *client) browser(s *session, m message) {
 	}
 	switch m.Method {
 	case "Browser.getVersion":
-		product, agent := "Chrome/0.0.0.0", d.agent
-		for _, word := range strings.Fields(agent) {
-			if name, version, ok := strings.Cut(word, "/"); ok && strings.HasSuffix(name, "Chrome") {
-				product = "Chrome/" + version
-			}
-		}
-		c.reply(m, map[string]string{"protocolVersion": "1.3", "product": product, "revision": "", "userAgent": agent, "jsVersion": ""})
+		c.reply(m, map[string]string{"protocolVersion": "1.3", "product": product(d.agent), "revision": "", "userAgent": d.agent, "jsVersion": ""})
 	case "Browser.setDownloadBehavior":
 		// Where downloads go is the slot's matter, and stays so.
 		c.reply(m, struct{}{})
@@ -301,7 +295,7 @@ func (c *client) browser(s *session, m message) {
 		}
 		c.reply(m, map[string]any{"targetInfos": infos})
 	case "Target.getTargetInfo":
-		c.targetInfo(s, m, q)
+		c.describe(s, m, q)
 	case "Target.setDiscoverTargets":
 		// Some clients ask it of a page: the browser's own session tells them.
 		if s.node == nil && s.wrapped == nil {
@@ -370,7 +364,8 @@ func (c *client) noTarget(m message) {
 	c.fail(m, wire.CDPInvalidParams, "No target with given id found")
 }
 
-func (c *client) targetInfo(s *session, m message, q asked) {
+// describe is Target.getTargetInfo.
+func (c *client) describe(s *session, m message, q asked) {
 	n, wraps := s.node, false
 	if q.TargetID != "" {
 		n, wraps = c.d.find(q.TargetID)
@@ -407,7 +402,7 @@ func (c *client) targetInfo(s *session, m message, q asked) {
 func (c *client) autoAttach(s *session, m message, q asked) {
 	s.auto, s.filter = q.AutoAttach, q.Filter
 	if s.wrapped != nil {
-		if q.AutoAttach && !slices.ContainsFunc(c.bySlots(), func(o *session) bool { return o.parent == s }) {
+		if q.AutoAttach && !slices.ContainsFunc(c.ordered(), func(o *session) bool { return o.parent == s }) {
 			c.attach(s, s.wrapped)
 		}
 		c.reply(m, struct{}{})
@@ -462,7 +457,7 @@ func (c *client) children(s *session, m message) {
 func (c *client) detach(s *session, m message, q asked) {
 	gone := c.sessions[q.SessionID]
 	if q.SessionID == "" {
-		for _, o := range c.bySlots() {
+		for _, o := range c.ordered() {
 			if o.node != nil && o.node.target == q.TargetID && q.TargetID != "" || q.SessionID == "" && q.TargetID == "" && o == s && s.id != "" {
 				gone = o
 			}

@@ -116,7 +116,9 @@ func (c *client) write(ctx context.Context, conn *websocket.Conn) {
 			c.mu.Lock()
 			code, reason := c.code, c.reason
 			c.mu.Unlock()
+			late := time.AfterFunc(closeWait, func() { conn.CloseNow() })
 			conn.Close(code, reason) //nolint:errcheck // it may be gone
+			late.Stop()
 			return
 		case <-c.wake:
 		}

@@ -148,6 +148,9 @@ type order struct {
 // something in the page may wait long, and its client has a deadline of its own.
 const rawDeadline = wire.MaxActionDeadline
 
+// createWait is how long a tab that was made may take to be told of.
+const createWait = 10 * time.Second
+
 // act asks for an action in the place of the lease's agent. f is called once, with the
 // desk's mutex held; it is not called if the epoch ends first. The result on the
 // channel is the core's, for whoever wants it.
@@ -255,7 +258,7 @@ func (d *desk) drop(s *session) {
 		return
 	}
 	n.sessions = slices.DeleteFunc(n.sessions, func(other *session) bool { return other == s })
-	for _, kid := range s.c.bySlots() {
+	for _, kid := range s.c.ordered() {
 		if kid.parent == s {
 			d.drop(kid)
 		}
@@ -338,8 +341,8 @@ func (d *desk) userAgent() string {
 }
 
 // product is the browser's name and version, as it names itself to websites.
-func (d *desk) product() string {
-	for _, word := range strings.Fields(d.userAgent()) {
+func product(agent string) string {
+	for _, word := range strings.Fields(agent) {
 		if name, version, ok := strings.Cut(word, "/"); ok && strings.HasSuffix(name, "Chrome") {
 			return "Chrome/" + version
 		}
@@ -551,5 +554,3 @@ func (d *desk) newID() string {
 	d.ids++
 	return fmt.Sprintf("%X%08X", d.epoch, d.ids)
 }
-
-const createWait = 10 * time.Second

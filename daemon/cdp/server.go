@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -178,7 +179,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		s.connect(w, r, d)
 	case "json/version":
 		reply(w, map[string]string{
-			"Browser": d.product(), "Protocol-Version": "1.3", "User-Agent": d.userAgent(), "V8-Version": "", "WebKit-Version": "",
+			"Browser": product(d.userAgent()), "Protocol-Version": "1.3", "User-Agent": d.userAgent(), "V8-Version": "", "WebKit-Version": "",
 			"webSocketDebuggerUrl": "ws://" + s.l.Addr().String() + "/devtools/browser/" + secret,
 		})
 	case "json", "json/list":
@@ -263,6 +264,9 @@ func (s *Server) ready(ctx context.Context, id core.LeaseID, epoch core.Epoch) (
 			return nil, http.StatusForbidden, lost
 		}
 		return nil, err.Code.Info().HTTP, err
+	}
+	if err := os.MkdirAll(s.dir(l), 0o700); err != nil {
+		s.log.Error("upload directory", "lease", id, "err", err)
 	}
 	return d, 0, nil
 }
