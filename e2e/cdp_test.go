@@ -15,7 +15,9 @@ import (
 	"github.com/chromedp/chromedp/remote"
 
 	"sessiondock.dev/sessiondock/cli/demo"
+	"sessiondock.dev/sessiondock/daemon/client"
 	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/wire"
 )
 
 // clientsDir holds the published clients that the tests run, and their scripts.
@@ -141,4 +143,28 @@ func TestChromedpWorksInALease(t *testing.T) {
 	}
 	must(t, chromedp.Cancel(ctx))
 	k.offered()
+}
+
+// A lease may be older than its browser: the first that connects has it started.
+func TestAClientStartsTheBrowser(t *testing.T) {
+	t.Parallel()
+	k := openDesk(t, "button", "")
+	must(t, k.Release(k.ctx))
+	k.status("the slot to be offered", func(s *core.Status) bool { return s.Offer.Available })
+	_, err := k.d.Control.Change(k.ctx, k.slot(), client.Stop, wire.ChangeRequest{By: "test"})
+	must(t, err)
+	k.status("the browser's end", func(s *core.Status) bool { return s.Local.Launch != nil && s.Local.Launch.State == "ended" })
+	k.Agent, err = k.d.NewAgent(k.ctx, "ada", k.name)
+	must(t, err)
+	must(t, k.Acquire(k.ctx, "test", 0))
+	if st := k.status("the grant", func(s *core.Status) bool { return s.Authority.Holder.Kind == "agent" }); st.Local.Launch != nil && st.Local.Launch.State != "ended" {
+		t.Fatalf("the browser is %s before anybody has asked for it", st.Local.Launch.State)
+	}
+	x := k.tool(k.cdpURL())
+	page := x.page()
+	x.want(page, "Page.navigate", map[string]any{"url": k.page})
+	k.await("the page", func() bool {
+		f := x.ask(page, "Runtime.evaluate", evaluation("document.querySelector('#state')?.textContent"))
+		return strings.Contains(string(f.Result), `"0"`)
+	})
 }
