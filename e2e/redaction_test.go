@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coder/websocket"
+
 	"sessiondock.dev/sessiondock/cli/demo"
 	"sessiondock.dev/sessiondock/daemon/client"
 	"sessiondock.dev/sessiondock/daemon/core"
@@ -94,6 +96,34 @@ func TestWhatIsTypedIsNowhere(t *testing.T) {
 		act.Verb = "cdp"
 		k.tries(act)
 	}
+	// The same through a DevTools client.
+	x := k.tool(k.cdpURL())
+	page := x.page()
+	for _, m := range []struct {
+		method string
+		params any
+	}{
+		{"Runtime.enable", struct{}{}},
+		{"Network.enable", struct{}{}},
+		{"Input.insertText", map[string]any{"text": s.of("client's text")}},
+		{"Runtime.evaluate", map[string]any{"expression": `console.log("` + s.of("client's script") + `")`}},
+		{"Runtime.evaluate", map[string]any{"expression": "not a script " + s.of("client's syntax error")}},
+		{"Runtime.callFunctionOn", map[string]any{"functionDeclaration": "() => 1", "objectId": s.of("client's object")}},
+		{"Input.dispatchKeyEvent", map[string]any{"type": s.of("client's bad type")}},
+		{"Network.setCookie", map[string]any{"name": "a", "value": s.of("client's cookie"), "url": k.page}},
+		{"Network.setExtraHTTPHeaders", map[string]any{"headers": map[string]string{"x-key": s.of("client's header")}}},
+		{"Page.navigate", map[string]any{"url": "https://elsewhere.example/?token=" + s.of("client's refused address")}},
+		{"Page.navigate", map[string]any{"url": k.site.URL(k.name, "product", "token="+s.of("client's query"))}},
+		{"DOM.setFileInputFiles", map[string]any{"files": []string{"/tmp/" + s.of("client's file")}}},
+	} {
+		x.ask(page, m.method, m.params)
+	}
+	x.ask("", "Target.createTarget", map[string]any{"url": k.site.URL(k.name, "child", "token="+s.of("client's new tab"))})
+	x.ask(s.of("client's session"), "Runtime.evaluate", struct{}{})
+	must(t, x.conn.Close(websocket.StatusNormalClosure, ""))
+	k.do(wire.Act{Verb: "navigate", URL: k.page})
+	k.value(form)
+
 	must(t, os.WriteFile(filepath.Join(k.Lease.UploadDir, "note.txt"), []byte(s.of("upload")), 0o600))
 	k.do(wire.Act{Verb: "upload", Selector: "#file", Files: []string{"note.txt"}})
 	if got := k.value(`document.querySelector("#file").files[0].text()`); got != s["upload"] {
