@@ -175,8 +175,9 @@ func (d *desk) actLocked(id core.ActionID, o order) <-chan core.Result {
 	if o.class == "" {
 		o.class = core.Read
 	}
+	// One text for all three: they are kept as long as the ledger is.
 	in := core.Act{
-		Action: id, Lease: d.lease.ID, Cap: d.lease.CapHash, ID: core.ClientID(engine.NewID()), Epoch: d.epoch,
+		Action: id, Lease: d.lease.ID, Cap: d.lease.CapHash, ID: core.ClientID(id), Epoch: d.epoch,
 		Verb: o.act.Verb, Class: o.class, Summary: o.summary, BodyHash: string(id), Beside: true,
 		Expect: core.Expect{Tab: o.tab, Document: o.document}, DeadlineMs: rawDeadline.Milliseconds(), Bytes: int64(o.bytes),
 	}
