@@ -75,6 +75,13 @@ func TestWhoMayConnect(t *testing.T) {
 			t.Errorf("a socket of %s: %d", name, status)
 		}
 	}
+	leases, err := k.d.Control.Leases(k.ctx)
+	must(t, err)
+	for _, l := range leases {
+		if l.CDPURL != "" {
+			t.Errorf("a person's list of leases has the address of %s", l.Slot)
+		}
+	}
 	if conn, status, _ := dialTool(k.ctx, k.cdpURL()[:len(k.cdpURL())-1]+"x", nil); conn != nil || status != http.StatusForbidden {
 		t.Errorf("a socket with a wrong secret: %d", status)
 	}

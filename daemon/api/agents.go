@@ -183,7 +183,17 @@ func (d *door) lease(r *http.Request) (any, *core.Error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.reply(l, ""), nil
+	return d.shown(r, l), nil
+}
+
+// shown is a lease as whoever has asked may see it: without its capability the address,
+// which is as good, is not told.
+func (d *door) shown(r *http.Request, l *core.Lease) wire.LeaseReply {
+	out := d.reply(l, "")
+	if bearer(r) == "" {
+		out.CDPURL = ""
+	}
+	return out
 }
 
 func (d *door) leaseVerb(r *http.Request, in core.Input) (any, *core.Error) {
@@ -191,7 +201,7 @@ func (d *door) leaseVerb(r *http.Request, in core.Input) (any, *core.Error) {
 	if res.Refusal != nil {
 		return nil, res.Refusal
 	}
-	return d.reply(res.Lease, ""), nil
+	return d.shown(r, res.Lease), nil
 }
 
 func (d *door) renew(r *http.Request) (any, *core.Error) {

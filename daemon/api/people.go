@@ -508,14 +508,12 @@ func (d *door) decide(r *http.Request) (any, *core.Error) {
 	})
 }
 
-func (d *door) leases(*http.Request) (any, *core.Error) {
+func (d *door) leases(r *http.Request) (any, *core.Error) {
 	live := each(d, func(s *core.State, _ core.Now, v *core.Slot) ([]*core.Lease, bool) { return s.LiveLeases(v.Name), true })
 	out := []wire.LeaseReply{}
 	for _, ls := range live {
 		for _, l := range ls {
-			row := d.reply(l, "")
-			row.CDPURL = "" // as good as its capability
-			out = append(out, row)
+			out = append(out, d.shown(r, l))
 		}
 	}
 	return out, nil
