@@ -140,7 +140,8 @@ func TestCapacityMakesRoomCleanly(t *testing.T) {
 	if ended < 0 || began < ended {
 		t.Fatalf("the one ended at %d, the other started at %d: %+v", ended, began, rows)
 	}
-	if how := rows[ended].Reason; !strings.Contains(how, "ended at SIGINT") {
+	// A browser that takes longer than a stop waits for, on a busy machine, is asked twice.
+	if how := rows[ended].Reason; !strings.Contains(how, "ended at SIG") || !strings.Contains(how, "exit code 0") {
 		t.Errorf("not a clean end: %s", how)
 	}
 	if stop := rows[at("stop", "cap-a")]; stop.Principal == "human:cli" || !strings.Contains(stop.Reason, "to make room for slot cap-b") {

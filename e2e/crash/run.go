@@ -26,8 +26,8 @@ const (
 	// roundsPerLife is after how many rounds a new installation is begun: so the making of a
 	// database is killed too, and a round does not grow slower and slower.
 	roundsPerLife = 25
-	// longest is how long a round may go on before the daemon is killed where it stands,
-	// because its failpoint was not passed so often.
+	// longest is how long a round may go on, beyond what a start takes, before the daemon is
+	// killed where it stands, because its failpoint was not passed so often.
 	longest = 1500 * time.Millisecond
 )
 
@@ -72,6 +72,7 @@ type run struct {
 	crew   *crew
 	before *evidence // the database as the last round left it
 	lives  int
+	serves time.Duration // from a start until the daemon served, the last time
 
 	kinds                      map[string]int // of acknowledged changes
 	ends                       map[string]int // how rounds ended: by a failpoint's name, or random
@@ -123,16 +124,18 @@ func (r *run) begin() (err error) {
 func (r *run) round(ctx context.Context) error {
 	point, until := r.plan()
 	if r.before == nil && r.rng.IntN(3) == 0 {
-		point, until = "before-key:1", longest // there is no installation yet
+		point, until = "before-key:1", r.serves+longest // there is no installation yet
 	}
 	d, err := start(r.home, r.place, point)
 	if err != nil {
 		return err
 	}
+	begun := time.Now()
 	kill := time.AfterFunc(until, func() { _ = d.cmd.Process.Kill() })
 	defer kill.Stop()
 	up, err := d.serving(ctx)
 	if err == nil && up {
+		r.serves = time.Since(begun)
 		if err = r.afterStart(ctx, d); err == nil {
 			err = r.crew.work(ctx, d)
 		}
@@ -147,14 +150,14 @@ func (r *run) round(ctx context.Context) error {
 // plan draws how a round ends: half of them at a failpoint, half at any moment.
 func (r *run) plan() (point string, until time.Duration) {
 	if r.rng.IntN(2) == 0 {
-		return []string{random, random, "slow-disk:1"}[r.rng.IntN(3)], time.Duration(r.rng.Int64N(int64(longest)))
+		return []string{random, random, "slow-disk:1"}[r.rng.IntN(3)], time.Duration(r.rng.Int64N(int64(r.serves + longest)))
 	}
 	p := plans[r.rng.IntN(len(plans))]
 	n := 1 + r.rng.IntN(p.most)
 	if strings.HasPrefix(p.point, "commit-") {
 		n++ // the first is the start's own: a daemon that cannot write it does not serve
 	}
-	return fmt.Sprintf("%s:%d%s", p.point, n, p.then), longest
+	return fmt.Sprintf("%s:%d%s", p.point, n, p.then), r.serves + longest
 }
 
 // afterStart holds a daemon that has just started against what was acknowledged before it:

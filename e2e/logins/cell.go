@@ -17,7 +17,7 @@ import (
 
 const (
 	// cellWithin bounds one cell. The longest waits until the sign-in is on the disk.
-	cellWithin = 4 * time.Minute
+	cellWithin = 10 * time.Minute
 	// tabWithin is how long a tab that comes back may take to load.
 	tabWithin = 30 * time.Second
 )

@@ -203,7 +203,7 @@ func tearDown(w work) (took time.Duration, said supervise.Ended, err error) {
 	if err != nil {
 		return 0, said, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	var s supervise.Supervisor = supervise.New(cfg)
 	if !w.control {
