@@ -29,6 +29,8 @@ type browser struct {
 	requests   []*request
 
 	fenced  core.Epoch // the highest epoch that it has acknowledged (I4)
+	persons core.Epoch // the highest of those that was a person's
+	taken   core.Epoch // the highest that it was sent as a person's
 	granted core.Epoch // the highest that its gate has accepted
 	asked   map[int64]int64
 }

@@ -43,6 +43,7 @@ type conn struct {
 	down, up   []string // to the host, to the daemon
 	daemonGone bool     // the daemon's end is closed
 	hostGone   bool
+	welcomed   bool // a welcome was sent on it
 }
 
 func (c *conn) post(m any) { c.up = append(c.up, encode(m)) }
@@ -135,6 +136,7 @@ func (d *daemon) checked(before *core.State, in core.Input) {
 func (d *daemon) die(where string) {
 	w := d.w
 	w.logf("daemon dies: %s", where)
+	w.truth.died()
 	for _, name := range sorted(d.conns) {
 		d.conns[name].daemonGone = true
 	}
@@ -235,10 +237,18 @@ func (d *daemon) decide(in core.Input) core.Result {
 		}
 		floor := d.reg.Floor()
 		res := core.Step(d.state, w.now(), floor, in)
-		if w.faultsLeft > 0 && !w.calm && w.one(40) {
-			// A person comes between the decision and its numbers.
-			w.count.points["between step and claim"]++
-			d.takeover(core.Takeover{Slot: pick(w, w.slots).name, Surface: "cli", By: "human:cli"}, nil)
+		if w.faultsLeft > 0 && !w.calm {
+			// A person comes between the decision and its numbers, most of all if it has some.
+			slot, often := pick(w, w.slots).name, 40
+			for _, s := range res.Delta.Slots {
+				if old := d.state.Slots[s.Name]; old != nil && s.Epoch > old.Epoch {
+					slot, often = s.Name, 12
+				}
+			}
+			if w.one(often) {
+				w.count.points["between step and claim"]++
+				d.takeover(core.Takeover{Slot: slot, Surface: "cli", By: "human:cli"}, nil)
+			}
 		}
 		if !d.reg.Claim(d.state.Slots, &res.Delta, own) {
 			w.count.points["decided again"]++
@@ -354,10 +364,12 @@ func (d *daemon) carry(eff core.Effect) {
 	switch eff := eff.(type) {
 	case core.SendWelcome:
 		d.send(eff.Slot, func(c *conn) any {
+			c.welcomed = true
 			return wire.Welcome{Nonce: c.nonce, Epoch: d.seen.Slots[eff.Slot].Epoch, Seq: d.seen.Slots[eff.Slot].Told}
 		})
 	case core.SendFence:
 		if c := d.conns[eff.Slot]; c != nil && d.reg.Due(eff.Slot, eff.Epoch, c.nonce) {
+			eff.Person = eff.Person || d.reg.Person(eff.Slot)
 			d.sendFence(eff)
 		}
 	case core.SendPoke:
@@ -454,7 +466,7 @@ func (d *daemon) takeover(in core.Takeover, reply func(core.Result)) {
 	var up core.Nonce
 	watchMs := int64(core.DefaultWatchMs)
 	if d.seen != nil {
-		if l := d.seen.Links[in.Slot]; l.Up() {
+		if l, c := d.seen.Links[in.Slot], d.conns[in.Slot]; l.Up() && c != nil && c.nonce == l.Nonce && c.welcomed {
 			up = l.Nonce
 		}
 		watchMs = core.WatchMs(d.seen, in.Slot)

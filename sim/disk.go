@@ -16,6 +16,7 @@ type disk struct {
 	journal []core.Entry
 	full    bool // it cannot be written, until somebody makes room
 	torn    bool // the next commit answers an error
+	hung    bool // nothing that is to be written comes to its end, until it goes on
 	// actions is the latest committed form of each action, for the judge.
 	actions map[core.ActionID]*core.Action
 	slots   map[core.SlotName]*core.Slot

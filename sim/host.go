@@ -93,6 +93,9 @@ func (b *browser) posted(port int64, m said) {
 	switch m.t {
 	case "fenced":
 		b.fenced = max(b.fenced, m.epoch)
+		if m.epoch == b.taken {
+			b.persons = max(b.persons, m.epoch)
+		}
 	case "granted":
 		b.w.truth.accepted(b, m.epoch)
 	}
@@ -177,6 +180,10 @@ func (h *host) read() {
 	text := h.pipe[0]
 	h.pipe = h.pipe[1:]
 	if h.by == h.b.worker {
+		var fence wire.Fence
+		if err := json.Unmarshal([]byte(text), &fence); err == nil && fence.Person {
+			h.b.taken = max(h.b.taken, fence.Epoch)
+		}
 		h.by.do("say", h.port, text)
 		h.b.check()
 	}

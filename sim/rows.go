@@ -227,6 +227,9 @@ func (w *world) epochOf(name core.SlotName) *core.Epoch {
 
 const person = "human:cli"
 
+// verbs are what agents do.
+var verbs = []string{"snapshot", "navigate", "click", "click", "click", "evaluate"}
+
 // rows is the table of everything that can happen. A new input of the core is one more
 // row here; TestEveryInputIsIssued fails until it is.
 var rows []row
@@ -237,13 +240,13 @@ func happenings() []row {
 	return []row{
 		// The writer, the links, the supervisor.
 		of("batch", 80, func(w *world) []*daemon {
-			if w.daemon == nil || len(w.daemon.inbox) == 0 && !w.daemon.closed {
+			if w.daemon == nil || w.disk.hung || len(w.daemon.inbox) == 0 && !w.daemon.closed {
 				return nil
 			}
 			return []*daemon{w.daemon}
 		}, func(w *world, d *daemon) { d.batch() }),
 		of("daemon starts", 25, func(w *world) []*world {
-			if w.daemon != nil {
+			if w.daemon != nil || w.disk.hung {
 				return nil
 			}
 			return []*world{w}
@@ -343,6 +346,19 @@ func happenings() []row {
 		fault("browser ends", 6, browsers, func(w *world, b *browser) { b.quit() }),
 		fault("a commit will fail", 6, up, func(w *world, d *daemon) { w.disk.torn = true }),
 		fault("the disk is full", 4, up, func(w *world, d *daemon) { w.disk.full = true }),
+		// Takeovers do not wait for it; all else does.
+		fault("the disk hangs", 6, up, func(w *world, d *daemon) { w.disk.hung = true }),
+		of("the disk goes on", 10, func(w *world) []*world {
+			if !w.disk.hung {
+				return nil
+			}
+			return []*world{w}
+		}, func(w *world, _ *world) {
+			w.disk.hung = false
+			if w.daemon != nil && w.one(3) {
+				w.daemon.die("ended because its disk hung")
+			}
+		}),
 		of("there is room again", 20, func(w *world) []*world {
 			if !w.disk.full {
 				return nil
@@ -434,11 +450,17 @@ func happenings() []row {
 			w.submit(core.CancelWait{Lease: p.l.id, Cap: p.l.cap, Why: "its client has gone"}, nil)
 		}),
 		of("claim", 3, parties, func(w *world, p party) { w.submit(core.Claim{Lease: p.l.id, Cap: p.l.cap}, nil) }),
-		of("renew", 2, parties, func(w *world, p party) { w.submit(core.Renew{Lease: p.l.id, Cap: p.l.cap, ForMs: 10_000}, nil) }),
+		of("renew", 2, parties, func(w *world, p party) {
+			w.submit(core.Renew{Lease: p.l.id, Cap: p.l.cap, ForMs: int64(pick(w, []int{10_000, 30_000}))}, nil)
+		}),
 		of("release", 2, parties, func(w *world, p party) { w.submit(core.Release{Lease: p.l.id, Cap: p.l.cap}, nil) }),
 		of("resume", 5, parties, func(w *world, p party) { w.submit(core.Resume{Lease: p.l.id, Cap: p.l.cap}, nil) }),
 		of("act", 30, holders, func(w *world, p party) {
-			w.act(p.a, p.l, pick(w, []string{"snapshot", "navigate", "click", "click", "click", "evaluate"}))
+			if w.favourite != "" && w.one(2) {
+				w.act(p.a, p.l, w.favourite)
+				return
+			}
+			w.act(p.a, p.l, pick(w, verbs))
 		}),
 		of("act without control", 2, parties, func(w *world, p party) { w.act(p.a, p.l, "click") }),
 		of("ask again", 3, func(w *world) []*agent {
@@ -477,13 +499,13 @@ func happenings() []row {
 		of("answer an ask", 2, asking(func(l *core.Lease) bool { return l.Ask != nil && l.Ask.State == "open" }), func(w *world, l *core.Lease) {
 			w.submit(core.AnswerAsk{Lease: l.ID, Granted: w.one(2), IfEpoch: w.epochOf(l.Slot), By: person}, nil)
 		}),
-		of("ask for retention", 2, holders, func(w *world, p party) {
+		of("ask for retention", 4, holders, func(w *world, p party) {
 			w.submit(core.Retain{Lease: p.l.id, Cap: p.l.cap, ID: core.RetentionID(w.id("retention-")), ForMs: 60_000, Reason: "more to do"}, nil)
 		}),
-		of("decide on a retention", 3, asking(func(l *core.Lease) bool { return l.Retention != nil && l.Retention.State == "requested" }), func(w *world, l *core.Lease) {
+		of("decide on a retention", 5, asking(func(l *core.Lease) bool { return l.Retention != nil && l.Retention.State == "requested" }), func(w *world, l *core.Lease) {
 			w.submit(core.DecideRetention{Lease: l.ID, ID: l.Retention.ID, Approved: !w.one(4), IfEpoch: w.epochOf(l.Slot), By: person}, nil)
 		}),
-		of("acknowledge a retention", 3, func(w *world) []party {
+		of("acknowledge a retention", 8, func(w *world) []party {
 			return slices.DeleteFunc(holders(w), func(p party) bool {
 				l := w.disk.leases[p.l.id]
 				return l == nil || l.Retention == nil

@@ -36,8 +36,10 @@ func play(seed uint64, script *script, count *counts, trace *strings.Builder) er
 }
 
 // mood makes each schedule one of its own kind: some of what people, agents, pages and
-// faults can do does not occur in it, and some of it often. What goes on by itself stays
-// as it is.
+// faults can do does not occur in it, and some of it often. In every other schedule one
+// thing, and in every other one fault, comes up again and again: what shows itself only
+// where two rare things meet would hardly ever be met otherwise. What goes on by itself
+// stays as it is.
 func (w *world) mood() {
 	w.weights = make([]int, len(rows))
 	for i := range rows {
@@ -47,7 +49,27 @@ func (w *world) mood() {
 			w.weights[i] *= pick(w, []int{0, 0, 1, 1, 2, 5})
 		}
 	}
+	var things, faults []int
+	for i := range rows {
+		switch r := &rows[i]; {
+		case r.fault:
+			faults = append(faults, i)
+		case !calmRows[r.name]:
+			things = append(things, i)
+		}
+	}
+	if w.one(4) {
+		w.favourite = pick(w, []string{"navigate", "evaluate", "evaluate"})
+	}
+	for _, of := range [][]int{things, faults} {
+		if i := pick(w, of); w.one(2) {
+			w.weights[i] = often
+		}
+	}
 }
+
+// often is the weight of what a schedule is about.
+const often = 40
 
 // guarded does something in which the daemon may die.
 func (w *world) guarded(what string, f func()) {
@@ -150,7 +172,7 @@ func (w *world) quiet(limit int) {
 func (w *world) rest() {
 	w.logf("-- everything comes to rest")
 	w.calm = true
-	w.disk.torn, w.disk.full = false, false
+	w.disk.torn, w.disk.full, w.disk.hung = false, false, false
 	for range 3 {
 		w.quiet(400)
 		w.pass(core.DrainMs + core.DrainGraceMs + 1)
@@ -234,5 +256,9 @@ func (w *world) scene() {
 		w.quiet(20)
 		w.act(a, a.leases[0], "snapshot")
 		w.quiet(40)
+		if w.one(4) {
+			w.act(a, a.leases[0], "evaluate") // its page has an agent's code from the beginning
+			w.quiet(40)
+		}
 	}
 }

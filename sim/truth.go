@@ -19,11 +19,14 @@ type truth struct {
 	recorded map[core.SlotName]map[core.Epoch]bool // epochs of agents that a grant was committed for
 	restored bool                                  // the database was once put back to an older copy
 	lost     map[core.SlotName]bool                // its browser said that it has seen more than the database
+	saying   map[core.SlotName]bool                // the same, and it is not written yet: a life of the worker that comes later may not know
 	handed   map[core.SlotName]core.Epoch          // at which a person last gave it back, with the browser or without
 	maxUntil map[core.LeaseID]core.Deadline
 	approved map[core.LeaseID]core.Deadline // what a person has last let a lease live to, at most
 	holds    map[core.HoldID]bool           // presses that a daemon has heard of
+	acked    map[core.SlotName]core.Epoch   // the highest fence that a daemon was told to be acknowledged
 	numbers  map[core.SlotName]core.Epoch   // the highest that was given to a person, recorded or not
+	persons  map[string]bool                // slot and epoch: each that was
 	statuses map[int]bool                   // with which the website has answered anything
 }
 
@@ -47,8 +50,9 @@ type deed struct {
 func newTruth() truth {
 	return truth{
 		actions: map[core.ActionID]*deed{}, ran: map[string]core.ActionID{}, grants: map[string]core.LeaseID{}, issued: map[string]string{},
-		recorded: map[core.SlotName]map[core.Epoch]bool{}, lost: map[core.SlotName]bool{}, handed: map[core.SlotName]core.Epoch{},
+		recorded: map[core.SlotName]map[core.Epoch]bool{}, lost: map[core.SlotName]bool{}, saying: map[core.SlotName]bool{}, handed: map[core.SlotName]core.Epoch{},
 		maxUntil: map[core.LeaseID]core.Deadline{}, approved: map[core.LeaseID]core.Deadline{}, statuses: map[int]bool{}, holds: map[core.HoldID]bool{}, numbers: map[core.SlotName]core.Epoch{},
+		persons: map[string]bool{}, acked: map[core.SlotName]core.Epoch{},
 	}
 }
 
@@ -99,6 +103,7 @@ func (t *truth) took(w *world, out fence.Issued, had bool) {
 		w.violated("I1", "a person was given epoch %d of %s, which is at %d; the last given was %d", out.Epoch, out.Slot, is, t.numbers[out.Slot])
 	}
 	t.numbers[out.Slot] = max(t.numbers[out.Slot], out.Epoch)
+	t.persons[key(out.Slot, out.Epoch)] = true
 }
 
 // cleared: a worker has let go of a hold. Only the answer to that very press may do so.
@@ -338,10 +343,18 @@ func (t *truth) committed(w *world, delta *core.Delta) {
 		}
 	}
 	for _, s := range delta.Slots {
+		t.fenced(w, s)
+		if t.saying[s.Name] {
+			t.lost[s.Name] = true
+			delete(t.saying, s.Name)
+		}
 		who := key(s.Holder.Kind, s.Lease)
 		k := key(s.Name, s.Epoch)
 		if was, ok := t.issued[k]; ok && was != who && strings.HasPrefix(was, "agent") && strings.HasPrefix(who, "agent") {
 			w.violated("I1", "epoch %d of %s was issued to %s, and before to %s", s.Epoch, s.Name, who, was)
+		}
+		if s.Holder.Kind == "agent" && t.persons[k] && !t.restored {
+			w.violated("I1", "epoch %d of %s was issued to %s, and before to a person", s.Epoch, s.Name, who)
 		}
 		t.issued[k] = who
 		if s.Holder.Kind == "agent" && !t.recorded[s.Name][s.Epoch] {
@@ -351,6 +364,15 @@ func (t *truth) committed(w *world, delta *core.Delta) {
 			t.recorded[s.Name][s.Epoch] = true
 			t.granted(w, s)
 		}
+	}
+}
+
+// fenced compares what the ledger says of a fence with what an extension has told. What has
+// no link is fenced at its hello, and a grant comes after its slot's fence.
+func (t *truth) fenced(w *world, s *core.Slot) {
+	over := s.Fence.State == "draining" || s.Fence.State == "drained"
+	if over && s.Holder.Kind != "agent" && s.Launch.Live() && s.Launch.Linked && w.daemon.state.Links[s.Name].Up() && t.acked[s.Name] < s.Epoch {
+		w.violated("I5", "the ledger says of the fence of epoch %d of %s %s; none above %d was acknowledged", s.Epoch, s.Name, s.Fence.State, t.acked[s.Name])
 	}
 }
 
@@ -396,12 +418,15 @@ func (t *truth) step(w *world, before, after *core.State, in core.Input) {
 			t.handed[name] = s.Epoch
 		}
 		// Without a link nothing can be dispatched, and the next hello says it again.
-		if t.lost[name] && after.Links[name].Up() && s.Holder.Kind == "agent" && (old == nil || s.Epoch != old.Epoch) {
+		if (t.lost[name] || t.saying[name]) && after.Links[name].Up() && s.Holder.Kind == "agent" && (old == nil || s.Epoch != old.Epoch) {
 			w.violated("L14", "%s was granted at epoch %d although its browser has seen more than the database", name, s.Epoch)
 		}
 	}
 	if d, ok := in.(core.DecideRetention); ok && d.Approved && before.Leases[d.Lease] != nil && !before.Leases[d.Lease].Expires.Passed(w.now()) {
 		t.approved[d.Lease] = after.Leases[d.Lease].MaxUntil // by a person, in time
+	}
+	if ack, ok := in.(core.Fenced); ok && after.Links[ack.Slot].Nonce == ack.Nonce {
+		t.acked[ack.Slot] = max(t.acked[ack.Slot], ack.Epoch)
 	}
 	if hello, ok := in.(core.Hello); ok {
 		t.hello(before, after, hello)
@@ -414,9 +439,12 @@ func (t *truth) step(w *world, before, after *core.State, in core.Input) {
 func (t *truth) hello(before, after *core.State, in core.Hello) {
 	slot := before.Slots[in.Slot]
 	if slot != nil && after.Links[in.Slot].Nonce == in.Nonce && (in.Mark > slot.Ceiling || in.MarkSeq > max(slot.Told, slot.SeqAdopted)) {
-		t.lost[in.Slot] = true
+		t.saying[in.Slot] = true
 	}
 }
+
+// died: what the daemon had not written is forgotten.
+func (t *truth) died() { clear(t.saying) }
 
 // granted looks at a slot that is given to an agent: nothing of anybody else's may be at
 // work there any more (I5, I8).
@@ -430,8 +458,8 @@ func (t *truth) granted(w *world, s *core.Slot) {
 		// A takeover whose record is still to come keeps every effect of the grant back, and
 		// before the hello of its extension nothing can be dispatched.
 		if out, _ := w.daemon.reg.Taken(s.Name); out == nil && !t.restored && s.Launch != nil && s.Launch.ID == b.launch &&
-			w.daemon.state.Links[s.Name].Instance != "" && b.mark().Person && b.mark().Epoch > t.handed[s.Name] {
-			w.violated("I14", "%s was granted at epoch %d; its browser knows of a person who took over at %d and handed nothing back", s.Name, s.Epoch, b.mark().Epoch)
+			w.daemon.state.Links[s.Name].Instance != "" && b.persons > t.handed[s.Name] {
+			w.violated("I14", "%s was granted at epoch %d; its browser knows of a person who took over at %d and handed nothing back", s.Name, s.Epoch, b.persons)
 		}
 		for _, d := range b.documents {
 			if d.gone {

@@ -29,6 +29,7 @@ type world struct {
 	faultsLeft int
 	capacity   core.Capacity // of browsers, as the daemon is told when it starts
 	weights    []int         // of the rows, in this schedule
+	favourite  string        // what agents do half of the time in this schedule; "": nothing
 
 	disk   *disk
 	daemon *daemon // nil while there is none

@@ -22,9 +22,14 @@ import (
 func (e *Engine) carry(eff core.Effect) {
 	switch eff := eff.(type) {
 	case core.SendWelcome:
-		e.send(eff.Slot, eff, Context{})
+		on := e.send(eff.Slot, eff, Context{})
+		e.linksMu.Lock()
+		e.welcomed[eff.Slot] = on
+		e.linksMu.Unlock()
 	case core.SendFence:
 		if l := e.link(eff.Slot); l != nil && e.reg.Due(eff.Slot, eff.Epoch, l.Nonce()) {
+			// Should the daemon die before a takeover is recorded, the extension tells of it.
+			eff.Person = eff.Person || e.reg.Person(eff.Slot)
 			e.send(eff.Slot, eff, Context{})
 		}
 	case core.SendPoke:
@@ -71,13 +76,13 @@ func (e *Engine) carry(eff core.Effect) {
 	}
 }
 
-// send gives an effect to the slot's link, if there is one.
-func (e *Engine) send(slot core.SlotName, eff core.Effect, c Context) {
+// send gives an effect to the slot's link, if there is one, and says which that was.
+func (e *Engine) send(slot core.SlotName, eff core.Effect, c Context) core.Nonce {
 	e.linksMu.Lock()
 	l := e.links[slot]
 	e.linksMu.Unlock()
 	if l == nil {
-		return
+		return ""
 	}
 	e.mu.RLock()
 	if s := e.seen.Slots[slot]; s != nil {
@@ -85,6 +90,15 @@ func (e *Engine) send(slot core.SlotName, eff core.Effect, c Context) {
 	}
 	e.mu.RUnlock()
 	l.Carry(eff, c)
+	return l.Nonce()
+}
+
+// hears says whether the extension on a link was welcomed: what comes to it before that it
+// drops.
+func (e *Engine) hears(slot core.SlotName, link core.Nonce) bool {
+	e.linksMu.Lock()
+	defer e.linksMu.Unlock()
+	return e.welcomed[slot] == link
 }
 
 // Attach makes a link the slot's. A former one is closed first.
@@ -130,8 +144,8 @@ func (e *Engine) Takeover(ctx context.Context, in core.Takeover) (core.Result, *
 	var up core.Nonce
 	watchMs := int64(core.DefaultWatchMs)
 	e.View(func(s *core.State, _ core.Now) {
-		if l := s.Links[in.Slot]; l.Up() {
-			up = l.Nonce
+		if l := s.Links[in.Slot]; l.Up() && e.hears(in.Slot, l.Nonce) {
+			up = l.Nonce // otherwise the record sends the fence once more, after the welcome
 		}
 		watchMs = core.WatchMs(s, in.Slot)
 	})

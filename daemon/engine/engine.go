@@ -74,7 +74,8 @@ type Engine struct {
 	attaching sync.Mutex // held for the whole of an Attach
 	linksMu   sync.Mutex
 	links     map[core.SlotName]Link
-	starts    sync.Map // core.LaunchID of every start that is under way
+	welcomed  map[core.SlotName]core.Nonce // the link that was last sent a welcome
+	starts    sync.Map                     // core.LaunchID of every start that is under way
 	payloads  payloads
 	waiting   waiting
 	acks      acks
@@ -99,7 +100,7 @@ func New(store Store, sup supervise.Supervisor, clock Clock, log *slog.Logger, o
 	e := &Engine{
 		sup: sup, clock: clock, log: log, opts: opts,
 		reg: fence.New(), writer: newWriter(),
-		watch: map[core.SlotName]chan struct{}{}, links: map[core.SlotName]Link{},
+		watch: map[core.SlotName]chan struct{}{}, links: map[core.SlotName]Link{}, welcomed: map[core.SlotName]core.Nonce{},
 		payloads: newPayloads(), waiting: waiting{by: map[core.ActionID][]chan *core.Action{}},
 		acks: acks{by: map[ackKey][]chan *core.Status{}}, ctx: ctx, cancel: cancel,
 	}

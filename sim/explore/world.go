@@ -261,7 +261,7 @@ func (n *node) carry(e core.Effect) {
 		n.send(Down{T: "welcome", Epoch: n.seen.Slots[slot].Epoch, Seq: n.seen.Slots[slot].Told})
 	case core.SendFence:
 		if n.conn != "" && n.reg.Due(slot, e.Epoch, n.conn) {
-			n.sendFence(e.Epoch, e.Person, e.FromPerson, e.Hold)
+			n.sendFence(e.Epoch, e.Person || n.reg.Person(slot), e.FromPerson, e.Hold)
 		}
 	case core.SendPoke:
 		if n.reg.Grants(slot, e.Epoch) {
