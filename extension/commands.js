@@ -26,6 +26,7 @@ export class Commands {
   #sessions;
   #watch;
   #answer;
+  #store;
 
   /**
    * @param {object} parts
@@ -37,8 +38,9 @@ export class Commands {
    * @param {import('./sessions.js').Sessions} parts.sessions
    * @param {import('./watch.js').Watch} parts.watch
    * @param {(port: unknown, message: any) => void} parts.answer
+   * @param {() => void} [parts.store] stores in this turn what another worker has to know
    */
-  constructor({browser, gate, ledger, documents, tabs, sessions, watch, answer}) {
+  constructor({browser, gate, ledger, documents, tabs, sessions, watch, answer, store = () => {}}) {
     this.#browser = browser;
     this.#gate = gate;
     this.#ledger = ledger;
@@ -47,6 +49,7 @@ export class Commands {
     this.#sessions = sessions;
     this.#watch = watch;
     this.#answer = answer;
+    this.#store = store;
   }
 
   /** @param {any} cmd @param {unknown} port */
@@ -81,7 +84,7 @@ export class Commands {
     }
     const counted = order.effect || order.script;
     if (counted) this.#ledger.dispatched(order, document, this.#gate.grant?.watchMs ?? 0);
-    if (order.script) this.#documents.script(order.tab, document);
+    if (order.script && this.#documents.script(order.tab, document)) this.#store();
     let over = false;
     const once = (/** @type {() => void} */ end) => {
       if (over) return;

@@ -87,7 +87,7 @@ export class Dock {
     this.probe = new Probe({browser, gate, documents, sessions, tabs, memory, send: (result) => void link.send(result)});
     const answer = (/** @type {unknown} */ port, /** @type {any} */ message) => void this.link.answer(port, message);
     this.watch = new Watch({browser, gate, tabs, documents, sessions, send: (message) => void link.send(message)});
-    this.commands = new Commands({browser, gate, ledger, documents, tabs, sessions, watch: this.watch, answer});
+    this.commands = new Commands({browser, gate, ledger, documents, tabs, sessions, watch: this.watch, answer, store: () => memory.store()});
     this.people = new People({browser, gate, memory, link, ledger, stopList: () => this.#stopList()});
   }
 
@@ -384,7 +384,7 @@ export class Dock {
   /** @param {number} tab @param {string} before @param {string} after '' if the tab is gone */
   #replaced(tab, before, after) {
     this.ledger.replaced(tab, before);
-    if (after && this.sessions.everyDocument(tab)) this.documents.script(tab, after);
+    if (after && this.sessions.everyDocument(tab) && this.documents.script(tab, after)) this.memory.store();
   }
 
   /** @param {string} document @param {string} how */

@@ -138,10 +138,15 @@ export class Documents {
     return this.current(tab);
   }
 
-  /** An agent's own script runs in a document. @param {number} tab @param {string} document */
+  /**
+   * An agent's own script runs in a document.
+   * @param {number} tab @param {string} document
+   * @returns {boolean} whether it is the first there
+   */
   script(tab, document) {
-    if (!document || this.#scripts.has(document)) return;
+    if (!document || this.#scripts.has(document)) return false;
     this.#scripts.set(document, tab);
+    return true;
   }
 
   /** @param {string} document */

@@ -105,12 +105,17 @@ export class Memory {
   touch() {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
-      const session = this.#session();
-      const text = JSON.stringify(session);
-      if (text === this.#stored) return;
-      this.#stored = text;
-      this.#save(this.#browser.saveSession(session));
+      this.store();
     }, STORE_MS);
+  }
+
+  /** Stores it in this turn, so that it is not lost with the worker. */
+  store() {
+    const session = this.#session();
+    const text = JSON.stringify(session);
+    if (text === this.#stored) return;
+    this.#stored = text;
+    this.#save(this.#browser.saveSession(session));
   }
 
   /** Stores it now, for what must not be done before. */

@@ -92,7 +92,7 @@ var plants = []plant{
 		"a press waits for the daemon", true},
 	{"extension/state.js", "if (!this.hold || !id || this.hold.id !== id) return false;", "if (!this.hold) return false;", "I3",
 		"any fence lets go of a press", false},
-	{"extension/documents.js", "if (!document || this.#scripts.has(document)) return;", "return;", "I8",
+	{"extension/documents.js", "if (!document || this.#scripts.has(document)) return false;", "return false;", "I8",
 		"an agent's script is not noted", false},
 	{"extension/drain.js", "return Array.isArray(result) && result.some((one) => one?.documentId === document);", "return Array.isArray(result);", "I6",
 		"a barrier that ran in another document counts", false},
