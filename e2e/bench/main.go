@@ -46,6 +46,7 @@ var parts = []part{
 	{[]string{"grants_per_s", "grant_p99_ms"}, true, measureGrants},
 	{[]string{"grant_scaling"}, false, measureScaling},
 	{[]string{"daemon_1000_slots_rss_mb"}, true, measureInventory},
+	{[]string{"playwright_vs_direct"}, true, measurePlaywright},
 	{[]string{"mcp_click_vs_best", "mcp_evaluate_vs_best", "mcp_navigate_vs_best", "mcp_snapshot_vs_best", "mcp_snapshot_kb"}, true, measureTools},
 }
 
@@ -147,8 +148,11 @@ func buildPrograms(bin string) error {
 	if !slices.ContainsFunc(parts, func(p part) bool { return p.product && wanted(p.names) }) {
 		return nil
 	}
-	if _, err := os.Stat("e2e/bench/rivals/node_modules"); err == nil {
-		if err := os.CopyFS(filepath.Join(bin, rivalsDir), os.DirFS("e2e/bench/rivals")); err != nil {
+	for to, from := range map[string]string{rivalsDir: "e2e/bench/rivals", clientsDir: "e2e/clients"} {
+		if _, err := os.Stat(filepath.Join(from, "node_modules")); err != nil {
+			continue // told by the part that needs them
+		}
+		if err := os.CopyFS(filepath.Join(bin, to), os.DirFS(from)); err != nil {
 			return err
 		}
 	}
