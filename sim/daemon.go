@@ -103,6 +103,7 @@ func (w *world) startDaemon() {
 	d.checked(before, core.Restarted{})
 	d.seen = d.state.Clone()
 	w.truth.committed(w, &res.Delta)
+	w.truth.reopened(d.state)
 	w.truth.restarted(w, d.state)
 	d.reg.Sync(slices.Collect(maps.Values(d.state.Slots)))
 	for _, name := range sorted(d.state.Slots) {
@@ -336,6 +337,7 @@ func (d *daemon) open() {
 		return
 	}
 	w.truth.committed(w, &delta)
+	w.truth.reopened(d.state)
 	d.closed = false
 	d.seen = d.state.Clone()
 	d.reg.Sync(slices.Collect(maps.Values(d.state.Slots)))

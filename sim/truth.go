@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"sessiondock.dev/sessiondock/daemon/core"
@@ -116,6 +117,16 @@ func (t *truth) cleared(b *browser, hold string) {
 	}
 	if !t.holds[h.ID] {
 		b.w.violated("I3", "%s let go of a person's press that no daemon had answered", b.launch)
+	}
+}
+
+// reopened looks at a database that is read anew: the commit of an adoption may have
+// answered an error and been written.
+func (t *truth) reopened(s *core.State) {
+	for name, slot := range s.Slots {
+		if slices.ContainsFunc(slot.Reasons, func(r core.Reason) bool { return r.Code == "adopted" }) {
+			t.lost[name] = false
+		}
 	}
 }
 

@@ -217,31 +217,16 @@ func measureActions(ctx context.Context, b *bench) (figures []Figure, err error)
 // of the fence. What brings the slot back to the agent is not measured.
 func (p *product) takeovers(ctx context.Context, other func() error) (ours, theirs []time.Duration, err error) {
 	for i := range warmUp/5 + rounds {
-		start := time.Now()
-		st, err := p.Control.Change(ctx, slot, client.Takeover, wire.ChangeRequest{By: "bench"})
-		if err == nil && !acknowledged(st) {
-			st, err = p.WaitStatus(ctx, slot, "the fence", acknowledged)
-		}
-		took := time.Since(start)
+		took, err := p.takeOver(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
-		start = time.Now()
+		start := time.Now()
 		if err := other(); err != nil {
 			return nil, nil, err
 		}
 		if i >= warmUp/5 {
 			ours, theirs = append(ours, took), append(theirs, time.Since(start))
-		}
-		if _, err = p.WaitStatus(ctx, slot, "the drain", func(s *core.Status) bool { return s.Authority.Fence == "drained" }); err != nil {
-			return nil, nil, err
-		}
-		epoch := st.Authority.Epoch
-		if _, err = p.Control.Change(ctx, slot, client.Handback, wire.ChangeRequest{By: "bench", IfEpoch: &epoch, To: p.agent.Name, Confirm: true}); err != nil {
-			return nil, nil, err
-		}
-		if err := p.agent.Resume(ctx, 30*time.Second); err != nil {
-			return nil, nil, err
 		}
 	}
 	return ours, theirs, nil
