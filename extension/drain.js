@@ -7,7 +7,7 @@
  */
 
 import {withoutQuery} from './evidence.js';
-import {DRAIN_MS} from './limits.js';
+import {ANSWER_MS, DRAIN_MS} from './limits.js';
 import {note} from './refusal.js';
 import {isWeb} from './tabs.js';
 
@@ -26,6 +26,7 @@ import {isWeb} from './tabs.js';
  */
 
 const SOON_MS = 5;
+const LOOK_MS = 20;
 
 export class Drain {
   /** @type {object | null} */ #run = null;
@@ -111,7 +112,8 @@ export class Drain {
       this.#wake = () => resolve(undefined);
       timer = setTimeout(resolve, ms);
     });
-    await Promise.race([over, Promise.all(this.#targets.map((target) => this.#settle(run, target, order)))]);
+    const rest = Promise.all(this.#targets.map((target) => this.#settle(run, target, order)));
+    await Promise.race([over, rest.then(() => this.#answers(run, epoch))]);
     clearTimeout(timer);
     if (this.#run !== run) return null;
     this.#run = null;
@@ -164,6 +166,18 @@ export class Drain {
     // nothing does.
     const how = target.input ? this.#ledger.how(document) : 'lost';
     target.how = how === 'open' ? 'lost' : how;
+  }
+
+  /**
+   * Waits a little for scripts that barriers have passed: whether their promises settle is
+   * not heard any more after the debugger is detached.
+   * @param {object} run @param {number} epoch
+   */
+  async #answers(run, epoch) {
+    const end = this.#browser.monoMs() + ANSWER_MS;
+    while (this.#run === run && this.#ledger.waits(epoch) && this.#browser.monoMs() < end) {
+      await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+    }
   }
 
   /**

@@ -168,6 +168,14 @@ export class Ledger {
     return false;
   }
 
+  /** Whether a script of an older epoch has run so far that only its promise is open. @param {number} below */
+  waits(below) {
+    for (const {epoch, script, open, how} of this.#entries.values()) {
+      if (epoch < below && script && open > 0 && how === 'barrier') return true;
+    }
+    return false;
+  }
+
   /** A mark for `barrier`: what is dispatched later is not covered by it. */
   tick() {
     return this.#tick;

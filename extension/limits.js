@@ -42,6 +42,8 @@ export const CALL_MS = 10_000;
 export const FIRST_DOCUMENT_MS = 3_000;
 /** How long a renderer may take to be seen to crash. */
 export const CRASH_MS = 5_000;
+/** How long a drain waits for scripts that have run so far that only their promises are open. */
+export const ANSWER_MS = 1_000;
 /** Reports that change within this time go out together. */
 export const REPORT_MS = 25;
 /** An action that has not come to rest is told of this often, at most. */

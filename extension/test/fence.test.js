@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import {STORE_MS} from '../limits.js';
+import {ANSWER_MS, STORE_MS} from '../limits.js';
 import {makePort, rig, settle, until} from './rig.js';
 
 const INPUT = 'Input.dispatchMouseEvent';
@@ -472,4 +472,25 @@ test('a worker that wakes starts the host at once, says hello when it knows its 
   await started;
   assert.equal(fake.ports.length, 1);
   assert.equal(fake.ports[0].heard[0].t, 'hello');
+});
+
+test('a script whose promise settles soon after its barrier is waited for, one that does not is lost', async () => {
+  for (const soon of [true, false]) {
+    const it = await (await rig()).granted();
+    let settled = (_) => {};
+    it.fake.answers['Runtime.evaluate'] = () => new Promise((resolve) => (settled = resolve));
+    it.cmd({action: 'A2', effect: true, script: true});
+    await settle();
+    it.fence(3);
+    await settle();
+    await until('the barrier', () => it.fake.did.some(([what]) => what === 'barrier'));
+    await settle();
+    assert.equal(it.port.last('drained').epoch, 2, 'it is waited for');
+    if (soon) settled({result: {}});
+    else it.fake.pass(ANSWER_MS);
+    await until('drained', () => it.port.last('drained').epoch === 3);
+    const {how, open} = it.report('A2');
+    assert.deepEqual([how, open], soon ? ['barrier', 0] : ['barrier', 1]);
+    await settle();
+  }
 });
