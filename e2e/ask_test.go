@@ -52,7 +52,8 @@ func TestAnAgentAsksAndGoesOnAfterwards(t *testing.T) {
 	}
 	person.refused(1, "nothing that this lease asked waits for an answer", "lease", "answer", string(k.Lease.Lease), "--approve")
 	k.do(wire.Act{Verb: "snapshot"})
-	k.do(wire.Act{Verb: "click", Selector: "#save"})
+	saved := k.do(wire.Act{Verb: "click", Selector: "#save"})
+	k.settled(string(saved.ID), "the answer", func(r *core.Record) bool { return r.Remote == core.Answered(200) })
 	if n := k.site.Count(k.name).Total; n != 1 {
 		t.Errorf("the site counts %d", n)
 	}
