@@ -168,8 +168,8 @@ func (k *desk) value(expression string) any {
 	}
 	r := k.do(wire.Act{Verb: "evaluate", Expression: expression})
 	if len(r.Result) == 0 {
-		rows, _ := k.d.Control.Events(k.ctx, 0, 1000)
-		k.t.Fatalf("%s came without a result; the journal of the slot: %+v", r.Summary, slices.DeleteFunc(rows, func(e wire.EventRow) bool { return e.Slot != k.slot() }))
+		st, _ := k.d.Control.Status(k.ctx, k.slot())
+		k.t.Fatalf("%s came without a result: %+v; the slot: %+v", r.Summary, r, st)
 	}
 	must(k.t, json.Unmarshal(r.Result, &out))
 	if out.Exception != nil {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/json"
+	"slices"
 	"sync"
 
 	"sessiondock.dev/sessiondock/daemon/core"
@@ -11,21 +12,35 @@ import (
 // goes to the request that waits for it, once.
 const maxKept = 64 << 10
 
-// maxKeptTotal bounds all kept results together.
-const maxKeptTotal = 8 << 20
+// Bounds of all results of a kind together. The large ones are on their way to requests:
+// a bound that one such result fills would let another agent's take its place.
+const (
+	maxSmallTotal = 8 << 20
+	maxLargeTotal = 256 << 20
+)
 
 // payloads holds what the journal must not: what actions type into pages, and what
 // they saw there. Neither is ever written to the disk.
 type payloads struct {
-	mu      sync.Mutex
-	asked   map[core.ActionID]any
+	mu           sync.Mutex
+	asked        map[core.ActionID]any
+	small, large shelf
+}
+
+// shelf holds results, the oldest of which make room for the newest.
+type shelf struct {
 	results map[core.ActionID]json.RawMessage
-	order   []core.ActionID // of results, oldest first
+	order   []core.ActionID // oldest first
 	total   int
+	max     int
 }
 
 func newPayloads() payloads {
-	return payloads{asked: map[core.ActionID]any{}, results: map[core.ActionID]json.RawMessage{}}
+	return payloads{
+		asked: map[core.ActionID]any{},
+		small: shelf{results: map[core.ActionID]json.RawMessage{}, max: maxSmallTotal},
+		large: shelf{results: map[core.ActionID]json.RawMessage{}, max: maxLargeTotal},
+	}
 }
 
 func (p *payloads) ask(id core.ActionID, v any) {
@@ -44,43 +59,49 @@ func (p *payloads) take(id core.ActionID) (any, bool) {
 }
 
 func (p *payloads) keep(id core.ActionID, result json.RawMessage) {
-	if len(result) == 0 {
-		return
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, ok := p.results[id]; ok {
-		return
-	}
-	p.results[id] = result
-	p.order = append(p.order, id)
-	p.total += len(result)
-	for p.total > maxKeptTotal && len(p.order) > 1 {
-		p.drop(p.order[0])
+	switch {
+	case len(result) == 0:
+	case len(result) <= maxKept:
+		p.small.put(id, result)
+	default:
+		p.large.put(id, result)
 	}
 }
 
-func (p *payloads) drop(id core.ActionID) {
-	if r, ok := p.results[id]; ok {
-		p.total -= len(r)
-		delete(p.results, id)
+func (s *shelf) put(id core.ActionID, result json.RawMessage) {
+	if _, ok := s.results[id]; ok {
+		return
 	}
-	for i, o := range p.order {
-		if o == id {
-			p.order = append(p.order[:i:i], p.order[i+1:]...)
-			return
-		}
+	s.results[id] = result
+	s.order = append(s.order, id)
+	s.total += len(result)
+	for s.total > s.max && len(s.order) > 1 {
+		s.drop(s.order[0])
 	}
+}
+
+func (s *shelf) drop(id core.ActionID) {
+	r, ok := s.results[id]
+	if !ok {
+		return
+	}
+	s.total -= len(r)
+	delete(s.results, id)
+	i := slices.Index(s.order, id)
+	s.order = slices.Concat(s.order[:i], s.order[i+1:])
 }
 
 // result returns a kept result; a large one is given once.
 func (p *payloads) result(id core.ActionID) json.RawMessage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := p.results[id]
-	if len(r) > maxKept {
-		p.drop(id)
+	if r, ok := p.small.results[id]; ok {
+		return r
 	}
+	r := p.large.results[id]
+	p.large.drop(id)
 	return r
 }
 
@@ -89,5 +110,6 @@ func (p *payloads) forget(id core.ActionID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.asked, id)
-	p.drop(id)
+	p.small.drop(id)
+	p.large.drop(id)
 }
