@@ -30,7 +30,7 @@ func (a *app) confinement(ports []uint) (*confine.Plan, error) {
 	}
 	plan := &confine.Plan{
 		Hide:  []string{paths.Config, paths.State, paths.Data, paths.Cache, paths.Runtime, "/tmp/.X11-unix"},
-		Show:  filepath.Dir(paths.APISocket()),
+		Show:  []string{filepath.Dir(paths.APISocket())},
 		Ports: openPorts[:len(openPorts):len(openPorts)],
 	}
 	// The desktop's and the service manager's sockets lie beside ours. A directory that is
@@ -47,8 +47,9 @@ func (a *app) confinement(ports []uint) (*confine.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	here = resolved(here)
 	for _, dir := range plan.Hide {
-		if confine.Below(here, dir) {
+		if confine.Below(here, resolved(dir)) {
 			return nil, core.Refuse(core.CodeInvalid, fmt.Sprintf("the working directory %s is below %s, which a confined command does not see", here, dir),
 				"run it from another directory")
 		}
@@ -58,6 +59,9 @@ func (a *app) confinement(ports []uint) (*confine.Plan, error) {
 
 // confine has the command begin as a confined one.
 func (d *delegated) confine() error {
+	if dir := d.lease.UploadDir; dir != "" {
+		d.plan.Show = append(d.plan.Show, dir) // what it uploads, it puts there
+	}
 	if at := d.lease.CDPURL; at != "" {
 		u, err := url.Parse(at)
 		if err != nil {

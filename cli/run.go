@@ -199,9 +199,11 @@ func (a *app) delegateTo(ctx context.Context, d *delegated) error {
 	if err := d.declare(waiting); err != nil {
 		return err
 	}
-	stop()
 	a.say("lease %s: slot %s, epoch %d", d.lease.Lease, d.lease.Slot, d.lease.Epoch)
-	d.openStart(ctx)
+	if d.openStart(waiting); waiting.Err() != nil {
+		return core.Refuse(core.CodeUnavailable, "interrupted before the command began", "")
+	}
+	stop()
 	return d.run()
 }
 
@@ -222,6 +224,7 @@ func (d *delegated) openStart(ctx context.Context) {
 	case r.Local != core.Finished:
 		d.say("the start page %s: local %s", d.lease.Start, r.Local)
 	}
+	d.renew() // it may have taken long
 }
 
 func (d *delegated) declare(ctx context.Context) error {

@@ -49,6 +49,7 @@ func openWideDesk(t *testing.T) *desk {
 // refusals are what every client is refused, with a word of the reason. All else works.
 var refusals = map[string]string{
 	"cookies": "cookies", "request interception": "interception", "another context": "context", "another site": "origins",
+	"addInitScript": "origins", "exposeFunction": "origins",
 }
 
 // What programs for Playwright and Puppeteer do: it works, or it is refused with a reason.

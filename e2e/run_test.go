@@ -189,6 +189,8 @@ func TestRunConfines(t *testing.T) {
 	script := fmt.Sprintf(`sessiondock act navigate %s >/dev/null || exit 3
 sessiondock act click '#press' >/dev/null || exit 4
 [ -z "$(ls %s 2>/dev/null)" ] || echo "ALLOWED: the slot's files"
+dir=$(sessiondock lease show --json | sed -n 's/.*"upload_dir": *"\([^"]*\)".*/\1/p')
+touch "$dir/mine" || echo "NOT ALLOWED: the upload directory $dir"
 [ -z "$(ls %s 2>/dev/null)" ] || echo "ALLOWED: the database"
 [ ! -e %s ] || echo "ALLOWED: the person's door"
 [ ! -e %s ] || echo "ALLOWED: the hosts' door"
@@ -198,7 +200,7 @@ port=${SESSIONDOCK_CDP_URL#ws://127.0.0.1:}
 port=${port%%%%/*} bash -c 'exec 3<>/dev/tcp/127.0.0.1/$port' || echo "NOT ALLOWED: its own DevTools address"
 for p in /proc/[0-9]*; do grep -qs SESSIONDOCK_SECRET $p/environ && echo "ALLOWED: the environment of $p"; done
 exit 7
-`, k.page, k.d.Paths.SlotDir(k.slot()), k.d.Paths.State, k.d.Paths.ControlSocket(), k.d.Paths.HostSocket(), k.name, other.Addr().(*net.TCPAddr).Port)
+`, k.page, filepath.Join(k.d.Paths.SlotDir(k.slot()), "profile"), k.d.Paths.State, k.d.Paths.ControlSocket(), k.d.Paths.HostSocket(), k.name, other.Addr().(*net.TCPAddr).Port)
 	cmd, out := k.runs(script, "--confine")
 	if code := exitCode(cmd.Run()); code != 7 || strings.Contains(out.String(), "ALLOWED") {
 		t.Fatalf("exit code %d (want the command's 7):\n%s", code, out)

@@ -15,6 +15,8 @@ import {fromDebugger, isAnswer, refuse} from './refusal.js';
 const SOON_MS = 5;
 const COMMIT_TURNS = 100;
 const HISTORY = 'Page.getNavigationHistory';
+/** Whether an answer says something of a page. @param {Order} order @param {any} result */
+const tells = (order, result) => (!order.effect || order.script) && Object.keys(result ?? {}).length > 0;
 const NO_TAB = new Set(['tabs', 'tab_create', 'watch']);
 
 export class Commands {
@@ -103,6 +105,12 @@ export class Commands {
   #done(order, document, result, counted) {
     switch (order.kind) {
       case 'cdp':
+        if (order.tab && tells(order, result) && !this.#tabs.allowed(this.#urlOf(order.tab))) {
+          // Another page came meanwhile: whose content this is, is not known.
+          if (counted) this.#ledger.settled(order, 'answered');
+          this.#fail(order, refuse('policy', 'the page left the binding’s origins before the answer came', 'navigate back to one that is'));
+          return;
+        }
         if (order.method === HISTORY) result = this.#ownHistory(result);
         this.#succeed(order, order.tab, document, result ?? {});
         if (counted) this.#ledger.settled(order, 'answered');

@@ -133,8 +133,13 @@ const REVIVES = new Set(['Page.navigate', 'Page.reload', 'tab_activate']);
 /** These only let something go on, or listen; who leaves a page needs them. */
 const RELEASES = new Set(['Runtime.runIfWaitingForDebugger', 'Page.handleJavaScriptDialog', 'Page.stopLoading']);
 
+/** Only a comment, as clients send it to have a world of their own. */
+const NO_CODE = /^\s*(\/\/[^\n\r\u2028\u2029]*)?\s*$/;
+/** An address that no list of origins has. */
+const ELSEWHERE = 'https://elsewhere.invalid/';
+
 /** Whether an address says whose page it is; a data: or about: one is its parent's. @param {string} url */
-const isPlace = (url) => url !== '' && !/^(about|data|blob|javascript):/.test(url);
+export const isPlace = (url) => url !== '' && !/^(about|data|blob|javascript):/.test(url);
 
 /**
  * @param {string} code @param {string} message @param {string} [hint]
@@ -161,7 +166,7 @@ function decideTab(state, order, view) {
   }
   if (order.session) {
     const url = view.child(order.tab, order.session);
-    if (url === undefined) return no('not_found', 'this tab has no such session');
+    if (url === undefined) return no('not_found', 'this tab has no such session', 'attach again');
     if (isPlace(url) && !leaving && !view.allowed(url)) {
       return no('policy', 'that frame is not within the binding’s origins', 'act in the page around it');
     }
@@ -182,6 +187,18 @@ function decideTab(state, order, view) {
  */
 function decideMethod(order, view) {
   if (NOT_AGENTS.has(order.kind)) return no('policy', `${order.kind} is not for an agent`);
+  if (order.method === 'Page.reload' && order.params.scriptToEvaluateOnLoad) {
+    return no('policy', 'a reload takes no script with it', 'evaluate it when the page has come');
+  }
+  if (
+    order.method === 'Page.addScriptToEvaluateOnNewDocument' &&
+    !NO_CODE.test(String(order.params.source ?? '')) && !view.allowed(ELSEWHERE)
+  ) {
+    return no(
+      'policy', 'a script for new documents would also run in pages beyond the binding’s origins',
+      'evaluate it in each page; a binding without origins allows it',
+    );
+  }
   if (order.kind === 'cdp') {
     const why = Object.hasOwn(METHODS, order.method) ? METHODS[order.method] : 'it is not in the table of methods';
     if (why) return no('policy', `${order.method} is not for an agent: ${why}`);

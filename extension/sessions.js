@@ -197,6 +197,8 @@ export class Sessions {
         return;
       case 'Target.attachedToTarget':
         session.children.set(params.sessionId, {target: params.targetInfo?.targetId ?? '', url: params.targetInfo?.url ?? ''});
+        // So that it is told where a frame goes to.
+        if (params.targetInfo?.type === 'iframe') this.#system(tab, 'Page.enable', {}, undefined, params.sessionId);
         return;
       case 'Target.detachedFromTarget':
         session.children.delete(params.sessionId);
@@ -353,11 +355,11 @@ export class Sessions {
 
   /**
    * The system's own command, under the epoch in force.
-   * @param {number} tab @param {string} method @param {Record<string, unknown>} params @param {string} [dialog]
+   * @param {number} tab @param {string} method @param {Record<string, unknown>} params @param {string} [dialog] @param {string} [child]
    * @returns {Promise<any>} never rejected: its answer decides nothing
    */
-  #system(tab, method, params, dialog) {
-    const {refused, sent} = this.#gate.dispatch(this.#order(tab, method, params, dialog));
+  #system(tab, method, params, dialog, child) {
+    const {refused, sent} = this.#gate.dispatch({...this.#order(tab, method, params, dialog), session: child ?? ''});
     if (refused) {
       note(`${method} was refused`, refused.message);
       return Promise.resolve(undefined);

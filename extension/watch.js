@@ -7,6 +7,7 @@
  * is sent (I10).
  */
 
+import {isPlace} from './gate.js';
 import {MAX_TITLE} from './limits.js';
 import {note} from './refusal.js';
 import {isNewTab} from './tabs.js';
@@ -18,17 +19,17 @@ const ANYWHERE = new Set([
   'Runtime.executionContextsCleared', 'Target.detachedFromTarget',
 ]);
 
-/** Members of events that carry cookies, also those that no page's script can read. */
-const COOKIE_HEADER = /^(cookie|set-cookie)$/i;
+/** Headers that carry cookies or a password, also those that no page's script can read. */
+const SECRET_HEADER = /^(cookie2?|set-cookie2?|(proxy-)?authorization)$/i;
 
 /** How often it is asked for the browser's name of a tab that has only just come. */
 const NAME_TURNS = 50;
 const NAME_MS = 20;
 
 /** @param {Record<string, string> | undefined} headers */
-function withoutCookies(headers) {
+function withoutSecrets(headers) {
   if (!headers) return headers;
-  return Object.fromEntries(Object.entries(headers).filter(([name]) => !COOKIE_HEADER.test(name)));
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !SECRET_HEADER.test(name)));
 }
 
 /**
@@ -38,17 +39,17 @@ function withoutCookies(headers) {
 function clean(method, params) {
   switch (method) {
     case 'Network.requestWillBeSentExtraInfo':
-      return {...params, headers: withoutCookies(params.headers), associatedCookies: []};
+      return {...params, headers: withoutSecrets(params.headers), associatedCookies: []};
     case 'Network.responseReceivedExtraInfo':
-      return {...params, headers: withoutCookies(params.headers), headersText: undefined, blockedCookies: [], exemptedCookies: []};
+      return {...params, headers: withoutSecrets(params.headers), headersText: undefined, blockedCookies: [], exemptedCookies: []};
     case 'Network.webSocketWillSendHandshakeRequest':
-      return {...params, request: {...params.request, headers: withoutCookies(params.request?.headers)}};
+      return {...params, request: {...params.request, headers: withoutSecrets(params.request?.headers)}};
     case 'Network.webSocketHandshakeResponseReceived':
       return {
         ...params,
         response: {
-          ...params.response, headers: withoutCookies(params.response?.headers), headersText: undefined,
-          requestHeaders: withoutCookies(params.response?.requestHeaders), requestHeadersText: undefined,
+          ...params.response, headers: withoutSecrets(params.response?.headers), headersText: undefined,
+          requestHeaders: withoutSecrets(params.response?.requestHeaders), requestHeadersText: undefined,
         },
       };
     default:
@@ -117,6 +118,8 @@ export class Watch {
       if (method !== 'Page.frameNavigated') return;
       params = this.#elsewhere(params);
     }
+    const frame = child ? (this.#sessions.child(tab, child) ?? '') : '';
+    if (isPlace(frame) && !this.#tabs.allowed(frame) && !ANYWHERE.has(method)) return;
     /** @type {any} */
     const message = {
       t: 'cdp.event', epoch: this.#epoch, tab, document: this.#documents.current(tab), method, params: clean(method, params),
@@ -125,7 +128,7 @@ export class Watch {
     this.#send(message);
   }
 
-  /** That a page beyond the origins has come is told, its address is not. @param {any} params */
+  /** That a page beyond the origins has come is told, and of its address the origin alone. @param {any} params */
   #elsewhere(params) {
     let origin = '';
     try {

@@ -155,9 +155,10 @@ func (h *Host) behindFence() {
 
 // passEvent passes an event on, unless the daemon is far behind: what settles actions
 // must not be lost because a page talks faster than anybody listens. The clients are
-// told then, once a link, that they have missed something.
+// told then, once a gap, that they have missed something.
 func (h *Host) passEvent(l *daemonLink, body []byte) {
 	if l.room() {
+		l.behind = false
 		l.send(body)
 		return
 	}

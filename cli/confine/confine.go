@@ -34,8 +34,8 @@ const (
 type Plan struct {
 	// Hide are directories that are empty for it. One that is not there needs no hiding.
 	Hide []string `json:"hide"`
-	// Show is a directory below one of them that is there all the same.
-	Show string `json:"show"`
+	// Show are directories below them that are there all the same, and can be written.
+	Show []string `json:"show"`
 	// Ports are the TCP ports that it may connect to, on whatever machine.
 	Ports []uint16 `json:"ports"`
 }
@@ -114,6 +114,9 @@ func (p Plan) become(path string, argv []string) error {
 	if err := p.restrict(); err != nil {
 		return fmt.Errorf("landlock: %w", err)
 	}
+	if err := filter(); err != nil {
+		return fmt.Errorf("filter of system calls: %w", err)
+	}
 	if err := giveUp(); err != nil {
 		return fmt.Errorf("give up capabilities: %w", err)
 	}
@@ -135,18 +138,22 @@ func giveUp() error {
 	return unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 }
 
-// cover puts an empty directory over each of those to hide, and the one to show back
-// into its place.
+// cover puts an empty directory over each of those to hide, and those to show back into
+// their places.
 func (p Plan) cover() error {
 	// Nothing that is mounted here may reach the namespace outside.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
-	shown, err := unix.Open(p.Show, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return fmt.Errorf("open %s: %w", p.Show, err)
+	shown := map[string]int{}
+	for _, dir := range p.Show {
+		fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return fmt.Errorf("open %s: %w", dir, err)
+		}
+		defer unix.Close(fd)
+		shown[dir] = fd
 	}
-	defer unix.Close(shown)
 	var covered []string
 	hide := slices.Clone(p.Hide)
 	slices.Sort(hide) // what lies below another comes after it
@@ -161,12 +168,15 @@ func (p Plan) cover() error {
 		covered = append(covered, dir)
 	}
 	for _, dir := range covered {
-		if Below(p.Show, dir) {
-			if err := os.MkdirAll(p.Show, 0o700); err != nil {
+		for _, show := range p.Show {
+			if !Below(show, dir) {
+				continue
+			}
+			if err := os.MkdirAll(show, 0o700); err != nil {
 				return err
 			}
-			if err := unix.Mount(fmt.Sprintf("/proc/self/fd/%d", shown), p.Show, "", unix.MS_BIND, ""); err != nil {
-				return fmt.Errorf("show %s: %w", p.Show, err)
+			if err := unix.Mount(fmt.Sprintf("/proc/self/fd/%d", shown[show]), show, "", unix.MS_BIND, ""); err != nil {
+				return fmt.Errorf("show %s: %w", show, err)
 			}
 		}
 		// What is covered stays empty: a tool that writes there is told, and loses nothing.

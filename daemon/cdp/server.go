@@ -257,6 +257,9 @@ func (s *Server) ready(ctx context.Context, id core.LeaseID, epoch core.Epoch) (
 		return nil, http.StatusForbidden, err
 	}
 	d := s.desk(l, epoch)
+	if d == nil {
+		return nil, http.StatusForbidden, core.Refuse(core.CodeFenced, s.why(l.Slot, epoch), "resume the lease once it is offered again: its new cdp_url is the address")
+	}
 	ctx, cancel := context.WithTimeout(ctx, readyWait)
 	defer cancel()
 	if err := d.watch(ctx); err != nil {
@@ -271,11 +274,15 @@ func (s *Server) ready(ctx context.Context, id core.LeaseID, epoch core.Epoch) (
 	return d, 0, nil
 }
 
-// desk returns what the endpoint knows of a slot's tabs under an epoch.
+// desk returns what the endpoint knows of a slot's tabs under an epoch; nil if a newer one
+// has begun meanwhile.
 func (s *Server) desk(l *core.Lease, epoch core.Epoch) *desk {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if d := s.desks[l.Slot]; d != nil && d.epoch == epoch {
+	if d := s.desks[l.Slot]; d != nil && d.epoch >= epoch {
+		if d.epoch > epoch {
+			return nil
+		}
 		return d
 	}
 	d := newDesk(s, l, epoch)

@@ -222,9 +222,9 @@ func (e *Engine) Act(ctx context.Context, in core.Act, payload any) core.Result 
 func (e *Engine) ActInOrder(in core.Act, payload any) <-chan core.Result {
 	e.payloads.ask(in.Action, payload)
 	r := request{in, make(chan core.Result, 1)}
-	if !e.enqueue(r) {
+	if refusal := e.enqueueNow(r); refusal != nil {
 		e.payloads.take(in.Action)
-		r.reply <- core.Result{Refusal: core.Refuse(core.CodeUnavailable, "the daemon is ending", "ask again")}
+		r.reply <- core.Result{Refusal: refusal}
 	}
 	return r.reply
 }

@@ -115,20 +115,34 @@ func (e *Engine) result(ctx context.Context, r request) core.Result {
 
 // Enqueue submits an input whose result nobody waits for, in the order of the calls.
 // It blocks while the inbox is full, and never for the disk. A refusal is logged.
-func (e *Engine) Enqueue(in core.Input) { e.enqueue(request{in: in}) }
+func (e *Engine) Enqueue(in core.Input) {
+	select {
+	case e.inbox <- request{in: in}:
+		e.decideNow()
+	case <-e.ctx.Done():
+	}
+}
 
-// enqueue says whether the request was taken.
-func (e *Engine) enqueue(r request) bool {
+// enqueueNow takes a request in, or says why not. It never blocks.
+func (e *Engine) enqueueNow(r request) *core.Error {
+	if e.ctx.Err() != nil {
+		return core.Refuse(core.CodeUnavailable, "the daemon is ending", "ask again")
+	}
 	select {
 	case e.inbox <- r:
-	case <-e.ctx.Done():
-		return false
+		e.decideNow()
+		return nil
+	default:
+		return core.Refuse(core.CodeBusy, "the daemon is busy; the request was not looked at", "ask again")
 	}
+}
+
+// decideNow decides on what has come in, if nobody else is at it.
+func (e *Engine) decideNow() {
 	if e.turn.TryLock() {
 		e.decideAll()
 		e.pass()
 	}
-	return true
 }
 
 // pass gives the turn up. What is left to do is the loop's: whoever found the turn

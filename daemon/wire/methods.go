@@ -47,7 +47,7 @@ var Methods = methods(
 		"Network": "enable disable getCertificate getRequestPostData getResponseBody getSecurityIsolationStatus searchInResponseBody " +
 			"setCacheDisabled setBypassServiceWorker setAttachDebugStack streamResourceContent enableReportingApi",
 		"Overlay": "enable disable hideHighlight highlightNode highlightQuad highlightRect setShowViewportSizeOnResize",
-		"Page": "enable captureScreenshot captureSnapshot createIsolatedWorld getAppManifest getFrameTree getInstallabilityErrors getLayoutMetrics " +
+		"Page": "enable captureScreenshot createIsolatedWorld getAppManifest getFrameTree getInstallabilityErrors getLayoutMetrics " +
 			"getNavigationHistory getOriginTrials getResourceContent getResourceTree printToPDF removeScriptToEvaluateOnNewDocument searchInResource " +
 			"setFontFamilies setFontSizes setInterceptFileChooserDialog setLifecycleEventsEnabled startScreencast stopScreencast screencastFrameAck",
 		"Performance":         "enable disable getMetrics",

@@ -775,7 +775,6 @@ export const METHODS = Object.freeze({
   'Page.addScriptToEvaluateOnNewDocument': "",
   'Page.bringToFront': "",
   'Page.captureScreenshot': "",
-  'Page.captureSnapshot': "",
   'Page.crash': "it would end every page of that process",
   'Page.createIsolatedWorld': "",
   'Page.disable': "the fence and the record rest on what it would switch off",

@@ -322,3 +322,39 @@ test('a clean stop: every tab is attached, and only dialogs of beforeunload are 
   it.fake.emit('debuggerEvent', 2, '', 'Page.javascriptDialogOpening', {type: 'beforeunload'});
   assert.deepEqual(it.fake.sent('Page.handleJavaScriptDialog').map((d) => [d[1], d[3]]), [[2, {accept: true}]]);
 });
+
+test('a script for new documents and one with a reload are refused where origins are listed', async () => {
+  const it = await rig();
+  it.up();
+  it.fence(2, {person: false});
+  await settle();
+  it.grant(2, {origins: ['https://shop.test']});
+  const asked = async (method, params) => {
+    const seq = it.cmd({method, params, effect: true, script: true});
+    await settle();
+    return it.result(seq);
+  };
+  const add = 'Page.addScriptToEvaluateOnNewDocument';
+  assert.equal((await asked(add, {source: 'steal()'})).error.code, 'policy');
+  assert.equal((await asked(add, {source: '// a world\nsteal()'})).error.code, 'policy');
+  assert.equal((await asked(add, {source: '//# sourceURL=a', worldName: 'w'})).ok, true);
+  assert.equal((await asked('Page.reload', {scriptToEvaluateOnLoad: 'steal()'})).error.code, 'policy');
+  assert.equal((await asked('Page.reload', {})).ok, true);
+});
+
+test('what is answered after the page has left the origins is not told', async () => {
+  const it = await rig();
+  it.up();
+  it.fence(2, {person: false});
+  await settle();
+  it.grant(2, {origins: ['https://shop.test']});
+  let answer = (_) => {};
+  it.fake.answers['Page.captureScreenshot'] = () => new Promise((resolve) => (answer = resolve));
+  const seq = it.cmd({method: 'Page.captureScreenshot', class: 'read'});
+  await settle();
+  it.fake.commit(1, 'D2', 'https://bank.test/');
+  answer({data: 'the bank’s'});
+  await settle();
+  const {ok, error, result} = it.result(seq);
+  assert.deepEqual([ok, error.code, result], [false, 'policy', undefined]);
+});
