@@ -12,7 +12,7 @@ import (
 
 // only lists, for some methods, the members of params that may be given.
 var only = map[string][]string{
-	"Page.printToPDF":        {"landscape", "displayHeaderFooter", "printBackground", "scale", "paperWidth", "paperHeight", "marginTop", "marginBottom", "marginLeft", "marginRight", "pageRanges", "preferCSSPageSize", "generateTaggedPDF", "generateDocumentOutline", "transferMode"},
+	"Page.printToPDF": {"landscape", "displayHeaderFooter", "printBackground", "scale", "paperWidth", "paperHeight", "marginTop", "marginBottom", "marginLeft", "marginRight", "pageRanges", "preferCSSPageSize", "generateTaggedPDF", "generateDocumentOutline", "transferMode"},
 	// Its script for the new page would be in no drain's list.
 	"Page.reload":            {"ignoreCache", "loaderId"},
 	"Input.dispatchKeyEvent": {"type", "modifiers", "timestamp", "text", "unmodifiedText", "keyIdentifier", "code", "key", "windowsVirtualKeyCode", "nativeVirtualKeyCode", "autoRepeat", "isKeypad", "isSystemKey", "location"},
