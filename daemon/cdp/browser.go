@@ -434,7 +434,7 @@ func (c *client) children(s *session, m message) {
 			n.auto++
 		}
 		for _, kid := range n.kids {
-			if c.d.allowed(kid.url) {
+			if c.d.allowed(kid.url) && kid.kind != "service_worker" && kid.kind != "shared_worker" {
 				s.child(kid)
 			}
 		}

@@ -301,7 +301,7 @@ func (c *client) dispatch(m message) {
 // forward sends a command to the page.
 func (c *client) forward(s *session, m message) {
 	if c.open >= maxOpen || c.openSum+m.size > maxOpenSum {
-		c.close(CloseFlood, fmt.Sprintf("more than %d commands are without an answer", maxOpen))
+		c.close(CloseFlood, fmt.Sprintf("more than %d commands, or %d MB of them, are without an answer", maxOpen, maxOpenSum>>20))
 		return
 	}
 	rule := wire.Methods[m.Method]

@@ -251,19 +251,32 @@ func (d *desk) leave(c *client) {
 	}
 }
 
+// takeBack takes back what all clients have switched on, so that the next one begins anew.
+func (d *desk) takeBack() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, c := range d.clients {
+		for _, s := range c.ordered() {
+			if c.sessions[s.id] == s { // not with its parent
+				d.drop(s)
+			}
+		}
+	}
+}
+
 // drop ends a client's session.
 func (d *desk) drop(s *session) {
 	delete(s.c.sessions, s.id)
-	n := s.node
-	if n == nil {
-		return
-	}
-	n.sessions = slices.DeleteFunc(n.sessions, func(other *session) bool { return other == s })
 	for _, kid := range s.c.ordered() {
 		if kid.parent == s {
 			d.drop(kid)
 		}
 	}
+	n := s.node
+	if n == nil {
+		return
+	}
+	n.sessions = slices.DeleteFunc(n.sessions, func(other *session) bool { return other == s })
 	for domain := range s.enabled {
 		d.disable(s, domain)
 	}
@@ -530,7 +543,10 @@ func (d *desk) targetEvent(n *node, event string, params json.RawMessage) {
 		d.kids[m.Session] = kid
 		n.kids = append(n.kids, kid)
 		wanted := false
-		if d.allowed(info.URL) {
+		// A service worker belongs to no page: no barrier and no end of a document would say
+		// when a script in it has come to rest.
+		lasting := info.Type == "service_worker" || info.Type == "shared_worker"
+		if d.allowed(info.URL) && !lasting {
 			for _, s := range slices.Clone(n.sessions) {
 				if s.auto {
 					s.child(kid)

@@ -28,7 +28,7 @@ import (
 // Codes with which a client's socket is closed. The reason says more.
 const (
 	CloseFenced   = websocket.StatusCode(4001) // the epoch has ended: a takeover, a release, an expiry
-	CloseUnlinked = websocket.StatusCode(4002) // the browser's link was lost; the same address may work again
+	CloseUnlinked = websocket.StatusCode(4002) // the browser's link was lost, and the epoch with it
 	CloseSlow     = websocket.StatusCode(4003) // the client does not read, or missed events
 	CloseFlood    = websocket.StatusCode(4004) // more commands, or larger ones, than are taken
 )
@@ -371,6 +371,7 @@ func (s *Server) Tab(slot core.SlotName, m *wire.CDPTab) {
 // Lost ends clients that have missed events: what they believe is not so any more.
 func (s *Server) Lost(slot core.SlotName, m *wire.CDPLost) {
 	if d := s.of(slot, m.Epoch); d != nil {
+		d.takeBack()
 		s.end(d, CloseSlow, "events came faster than they could be passed on: connect again")
 	}
 }
@@ -381,7 +382,7 @@ func (s *Server) Unlinked(slot core.SlotName, link core.Nonce) {
 	d := s.desks[slot]
 	s.mu.Unlock()
 	if d != nil && d.on(link) {
-		s.end(d, CloseUnlinked, "the link to the browser was lost: connect again, or look at the lease")
+		s.end(d, CloseUnlinked, "the link to the browser was lost: resume the lease")
 	}
 }
 
