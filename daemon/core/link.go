@@ -79,7 +79,9 @@ func (t *tx) hello(in Hello) *Error {
 // regressed closes a slot whose browser has seen more than this database, until a person
 // adopts it.
 func (t *tx) regressed(s *Slot, in Hello, told int64) {
-	t.suspend(s, "its browser has seen more than this database")
+	const why = "its browser has seen more than this database"
+	t.suspend(s, why)
+	t.cutProbe(s.Name, why)
 	t.addReason(s, "epoch_regression",
 		fmt.Sprintf("its browser has seen epoch %d and journal entry %d, this database knows %d and %d: it was restored from an older copy", in.Mark, in.MarkSeq, s.Ceiling, told),
 		"sessiondock slot adopt "+string(s.Name)+" --note TEXT")

@@ -564,3 +564,15 @@ func TestProbesAreCheckedWhenTheyAreDeclared(t *testing.T) {
 	w.refused(core.CodeConflict, core.Bind{Spec: core.BindingSpec{Name: "new", Slot: "shop", Probe: account(page, "b")}, By: "human:cli"})
 	w.must(core.RemoveBinding{Name: "verified", By: "human:cli"})
 }
+
+// A browser that turns out to have seen more than the database while it is looked at: the
+// look is over with the epoch that it was made under.
+func TestAProbeEndsWithARegression(t *testing.T) {
+	w := withProbe(t)
+	w.must(core.RunProbe{Binding: "verified", By: "human:cli"})
+	w.looking()
+	w.must(core.Hello{Slot: "shop", Nonce: nonce, Instance: instance, Mark: w.slot().Ceiling + 5})
+	if p := w.s.Probes["shop"]; p != nil && p.Running != nil {
+		t.Errorf("it goes on: %s", dump(p))
+	}
+}
