@@ -130,6 +130,9 @@ func (p *product) close(ctx context.Context) error {
 	var errs []error
 	if p.agent != nil && p.agent.Lease != nil {
 		errs = append(errs, p.agent.Release(ctx))
+		// A browser that ends while requests are still watched for leaves the outcome unknown,
+		// and the next part a slot in quarantine.
+		time.Sleep((core.DefaultWatchMs + 500) * time.Millisecond)
 	}
 	return errors.Join(append(errs, p.stopSlot(ctx, true), p.Stop())...)
 }
