@@ -59,8 +59,9 @@ func (a *app) confinement(ports []uint) (*confine.Plan, error) {
 
 // confine has the command begin as a confined one.
 func (d *delegated) confine() error {
-	if dir := d.lease.UploadDir; dir != "" {
-		d.plan.Show = append(d.plan.Show, dir) // what it uploads, it puts there
+	// What it uploads, it puts there. Of a slot that was never started there is none yet.
+	if _, err := os.Stat(d.lease.UploadDir); err == nil {
+		d.plan.Show = append(d.plan.Show, d.lease.UploadDir)
 	}
 	if at := d.lease.CDPURL; at != "" {
 		u, err := url.Parse(at)

@@ -133,7 +133,7 @@ true`, dir, devtools, own, other.Process.Pid, self)
 		t.Errorf("confined: %v, it could\n%swant\n%s", err, got, want)
 	}
 	open, err := exec.CommandContext(t.Context(), "/bin/sh", "-c", script).CombinedOutput()
-	if want := "slots yes\ncontrol yes\napi yes\nwork yes\nwrite yes\ndevtools yes\nown yes\nenviron yes\nsignal yes\n"; err != nil || !strings.HasPrefix(string(open), want) {
+	if want := "slots yes\ncontrol yes\napi yes\nwork yes\nwrite yes\ndevtools yes\nown yes\nenviron yes\nsignal yes\n"; err != nil || !strings.HasPrefix(string(open), want) || !strings.Contains(string(open), "fastopen yes\nmptcp yes\n") {
 		t.Errorf("not confined: %v, it could\n%swant\n%s", err, open, want)
 	}
 }

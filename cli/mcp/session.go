@@ -90,11 +90,13 @@ func (s *session) acquire(ctx context.Context, d, wait time.Duration, task strin
 	s.page, s.last = nil, ""
 	s.renew(d)
 	if l.Start != "" {
-		// A start page that does not open is seen by the next look.
-		if _, err := s.act(ctx, wire.Act{Verb: "navigate", URL: l.Start}, nil); err != nil {
+		// A start page that does not open is seen by the next look. What became of it stands
+		// in the record (session_action) until a tool has done something.
+		if r, err := s.act(ctx, wire.Act{Verb: "navigate", URL: l.Start}, nil); err != nil {
 			s.cfg.Log.Info("the start page was not opened", "lease", l.Lease, "err", err)
+		} else if r.Local != core.Finished {
+			s.cfg.Log.Info("the start page", "lease", l.Lease, "local", r.Local)
 		}
-		s.last = "" // no tool of the agent's
 	}
 	return nil
 }

@@ -434,7 +434,7 @@ func (c *client) children(s *session, m message) {
 			n.auto++
 		}
 		for _, kid := range n.kids {
-			if c.d.allowed(kid.url) && kid.kind != "service_worker" && kid.kind != "shared_worker" {
+			if c.d.shows(kid) {
 				s.child(kid)
 			}
 		}

@@ -51,7 +51,6 @@ type node struct {
 	url      string
 	title    string
 	opener   string
-	owned    bool
 	document core.DocumentID
 	info     json.RawMessage // of a child: as the browser said
 	parent   *node
@@ -391,6 +390,12 @@ func (d *desk) allowed(address string) bool {
 	return false
 }
 
+// shows says whether clients are told of a child session. A service worker belongs to no
+// page: no barrier and no end of a document would say when a script in it has come to rest.
+func (d *desk) shows(kid *node) bool {
+	return kid.kind != "service_worker" && kid.kind != "shared_worker" && d.allowed(kid.url)
+}
+
 // tabNews takes what the extension says of a tab.
 func (d *desk) tabNews(m *wire.CDPTab) {
 	d.mu.Lock()
@@ -404,7 +409,7 @@ func (d *desk) tabNews(m *wire.CDPTab) {
 		d.gone(n)
 	case n == nil:
 		n = &node{
-			tab: m.Tab, target: m.Target, kind: "page", url: m.URL, title: m.Title, opener: m.Opener, owned: m.Owned,
+			tab: m.Tab, target: m.Target, kind: "page", url: m.URL, title: m.Title, opener: m.Opener,
 			document: m.Document, uses: map[string]int{},
 		}
 		d.tabs[m.Tab] = n
@@ -417,7 +422,7 @@ func (d *desk) tabNews(m *wire.CDPTab) {
 		}
 		delete(d.whenTab, m.Tab)
 	default:
-		n.url, n.title, n.owned = m.URL, m.Title, m.Owned
+		n.url, n.title = m.URL, m.Title
 		n.know(m.Document)
 		for _, c := range d.clients {
 			c.changed(n)
@@ -543,10 +548,7 @@ func (d *desk) targetEvent(n *node, event string, params json.RawMessage) {
 		d.kids[m.Session] = kid
 		n.kids = append(n.kids, kid)
 		wanted := false
-		// A service worker belongs to no page: no barrier and no end of a document would say
-		// when a script in it has come to rest.
-		lasting := info.Type == "service_worker" || info.Type == "shared_worker"
-		if d.allowed(info.URL) && !lasting {
+		if d.shows(kid) {
 			for _, s := range slices.Clone(n.sessions) {
 				if s.auto {
 					s.child(kid)

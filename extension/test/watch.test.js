@@ -102,10 +102,10 @@ test('a tab that is not the lease’s is told of to nobody', async () => {
   assert.equal(events(it).length, 0);
 });
 
-test('cookies are in no event', async () => {
+test('cookies and passwords are in no event', async () => {
   const it = await watched();
   const cookie = 'session=hunter2';
-  event(it, 'Network.requestWillBeSentExtraInfo', {headers: {Cookie: cookie, Accept: '*'}, associatedCookies: [{cookie: {value: 'hunter2'}}]});
+  event(it, 'Network.requestWillBeSentExtraInfo', {headers: {Cookie: cookie, Authorization: 'Basic hunter2', 'proxy-authorization': 'hunter2', Accept: '*'}, associatedCookies: [{cookie: {value: 'hunter2'}}]});
   event(it, 'Network.responseReceivedExtraInfo', {
     headers: {'set-cookie': cookie, Server: 'x'}, headersText: `Set-Cookie: ${cookie}`, blockedCookies: [{cookieLine: cookie}], exemptedCookies: [{cookieLine: cookie}],
   });
@@ -182,4 +182,24 @@ test('every method of the protocol that is not in the table is refused', async (
     const n = it.cmd({method});
     assert.deepEqual([it.result(n).dispatched, it.result(n).error.code], [false, 'policy'], method);
   }
+});
+
+test('where a child frame goes is told to the worker, and of a page elsewhere nothing to the agent', async () => {
+  const it = await rig();
+  it.up();
+  it.fence(2, {person: false});
+  await settle();
+  it.grant(2, {origins: ['https://shop.test']});
+  it.fake.browser.debugTargets = async () => NAMES;
+  it.cmd({kind: 'watch', method: '', expect: {}, class: 'read'});
+  it.cmd({});
+  await settle();
+  const targetInfo = {targetId: 'F', type: 'iframe', url: 'https://shop.test/frame'};
+  event(it, 'Target.attachedToTarget', {sessionId: 'S1', targetInfo});
+  assert.deepEqual(it.fake.did.at(-1), ['send', 1, 'Page.enable', {}, 'S1'], 'the worker asks to be told');
+  event(it, 'Runtime.consoleAPICalled', {said: 1}, 'S1');
+  event(it, 'Page.frameNavigated', {frame: {id: 'F', parentId: 'P', url: 'https://bank.test/'}}, 'S1');
+  event(it, 'Runtime.consoleAPICalled', {secret: 1}, 'S1');
+  const told = events(it).filter((e) => e.session === 'S1');
+  assert.deepEqual(told.map((e) => e.method), ['Runtime.consoleAPICalled']);
 });

@@ -15,7 +15,7 @@ func (r *run) raw(told func(Answer)) func() error {
 	r.mayMove = true
 	if r.a.Act.Method == "" {
 		s := r.hand(wire.Cmd{Kind: "watch"}, told)
-		return func() error { return r.settle(s) }
+		return func() error { return r.ends(s) }
 	}
 	rule, bad := ruleFor(r.a.Act.Method, r.a.Act.Params)
 	var params json.RawMessage
@@ -36,7 +36,7 @@ func (r *run) raw(told func(Answer)) func() error {
 	}
 	s := r.hand(c, told)
 	return func() error {
-		if err := r.settle(s); err != nil || !rule.Input {
+		if err := r.ends(s); err != nil || !rule.Input {
 			return err
 		}
 		return r.barrier()
@@ -55,9 +55,8 @@ func (r *run) hand(c wire.Cmd, told func(Answer)) *Step {
 	return s
 }
 
-// settle waits for a step. That a script was stopped by the end of the very document
-// it ran in is how scripts end, and its answer tells the client so.
-func (r *run) settle(s *Step) error {
+// ends waits for a step's answer, which its client has been told.
+func (r *run) ends(s *Step) error {
 	_, err := r.wait(s)
 	return err
 }
@@ -80,7 +79,7 @@ func (r *run) rawHistory(c wire.Cmd, told func(Answer)) error {
 			return bad
 		}
 		c.Params = jsonOf(historyStep{e.ID, e.URL})
-		return r.settle(r.hand(c, told))
+		return r.ends(r.hand(c, told))
 	}
 	return core.Refuse(core.CodeInvalid, "the tab's history has no such entry", "look it up: Page.getNavigationHistory")
 }
