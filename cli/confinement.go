@@ -28,8 +28,15 @@ func (a *app) confinement(ports []uint) (*confine.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Where one of ours is not there yet, the command could put its own there.
+	ours := []string{paths.Config, paths.State, paths.Data, paths.Cache, paths.Runtime}
+	for _, dir := range ours {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, core.Refuse(core.CodeUnavailable, "a directory that is to be hidden from the command cannot be made: "+err.Error(), "")
+		}
+	}
 	plan := &confine.Plan{
-		Hide:  []string{paths.Config, paths.State, paths.Data, paths.Cache, paths.Runtime, "/tmp/.X11-unix"},
+		Hide:  append(ours, "/tmp/.X11-unix"),
 		Show:  []string{filepath.Dir(paths.APISocket())},
 		Ports: openPorts[:len(openPorts):len(openPorts)],
 	}

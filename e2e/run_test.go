@@ -198,9 +198,11 @@ sessiondock takeover %s >/dev/null 2>&1 && echo "ALLOWED: a takeover"
 bash -c 'exec 3<>/dev/tcp/127.0.0.1/%d' 2>/dev/null && echo "ALLOWED: another program's port"
 port=${SESSIONDOCK_CDP_URL#ws://127.0.0.1:}
 port=${port%%%%/*} bash -c 'exec 3<>/dev/tcp/127.0.0.1/$port' || echo "NOT ALLOWED: its own DevTools address"
+for d in %s; do d=$(dirname "$d"); mv "$d" "$d.away" 2>/dev/null && echo "ALLOWED: to rename $d"; done
 for p in /proc/[0-9]*; do grep -qs SESSIONDOCK_SECRET $p/environ && echo "ALLOWED: the environment of $p"; done
 exit 7
-`, k.page, filepath.Join(k.d.Paths.SlotDir(k.slot()), "profile"), k.d.Paths.State, k.d.Paths.ControlSocket(), k.d.Paths.HostSocket(), k.name, other.Addr().(*net.TCPAddr).Port)
+`, k.page, filepath.Join(k.d.Paths.SlotDir(k.slot()), "profile"), k.d.Paths.State, k.d.Paths.ControlSocket(), k.d.Paths.HostSocket(), k.name, other.Addr().(*net.TCPAddr).Port,
+		strings.Join([]string{k.d.Paths.Data, k.d.Paths.State, k.d.Paths.Cache, k.d.Paths.Config}, " "))
 	cmd, out := k.runs(script, "--confine")
 	if code := exitCode(cmd.Run()); code != 7 || strings.Contains(out.String(), "ALLOWED") {
 		t.Fatalf("exit code %d (want the command's 7):\n%s", code, out)

@@ -2,7 +2,9 @@ package confine
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -141,6 +143,10 @@ func giveUp() error {
 // cover puts an empty directory over each of those to hide, and those to show back into
 // their places.
 func (p Plan) cover() error {
+	here, err := os.Getwd()
+	if err != nil {
+		return err
+	}
 	// Nothing that is mounted here may reach the namespace outside.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
@@ -154,9 +160,15 @@ func (p Plan) cover() error {
 		defer unix.Close(fd)
 		shown[dir] = fd
 	}
-	var covered []string
 	hide := slices.Clone(p.Hide)
 	slices.Sort(hide) // what lies below another comes after it
+	pinned := map[string]bool{}
+	for _, dir := range hide {
+		if err := pin(dir, pinned); err != nil {
+			return fmt.Errorf("keep the way to %s: %w", dir, err)
+		}
+	}
+	var covered []string
 	for _, dir := range hide {
 		fi, err := os.Stat(dir)
 		if err != nil || !fi.IsDir() || slices.ContainsFunc(covered, func(over string) bool { return Below(dir, over) }) {
@@ -183,6 +195,70 @@ func (p Plan) cover() error {
 		if err := unix.MountSetattr(unix.AT_FDCWD, dir, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
 			return fmt.Errorf("make %s read-only: %w", dir, err)
 		}
+	}
+	// The directory that it begins in may lie under one that was mounted since, where
+	// nothing is covered: it is entered anew, by its name.
+	return os.Chdir(here)
+}
+
+// pin mounts every directory and every link on the way to a directory onto itself, as far as
+// the user could rename it: what is mounted on cannot be renamed, replaced or removed. A
+// way that could be changed would lead a later confinement past what it is to cover.
+func pin(dir string, pinned map[string]bool) error {
+	at, left := "/", strings.Split(dir, "/")
+	for links := 0; len(left) > 0; {
+		name, parent := left[0], at
+		if left = left[1:]; name == "" {
+			continue
+		}
+		at = filepath.Join(parent, name) // parent has no links left in it
+		fi, err := os.Lstat(at)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		link := fi.Mode()&fs.ModeSymlink != 0
+		if !pinned[at] && (link || len(left) > 0) && changeable(parent) {
+			if err := onto(at); err != nil {
+				return err
+			}
+			pinned[at] = true
+		}
+		if !link {
+			continue
+		}
+		to, err := os.Readlink(at)
+		if links++; err != nil || links > maxLinks {
+			return errors.Join(err, fmt.Errorf("%s: too many links", at))
+		}
+		left = append(strings.Split(to, "/"), left...)
+		if at = parent; filepath.IsAbs(to) {
+			at = "/"
+		}
+	}
+	return nil
+}
+
+// maxLinks is how many links the kernel follows on one way.
+const maxLinks = 40
+
+// changeable says whether the user can rename what is in a directory, or can make it so.
+func changeable(dir string) bool {
+	fi, err := os.Stat(dir)
+	return err != nil || int(fi.Sys().(*syscall.Stat_t).Uid) == os.Getuid() || unix.Access(dir, unix.W_OK) == nil
+}
+
+// onto mounts a directory, or a link, with all that is mounted in it onto itself.
+func onto(path string) error {
+	tree, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	defer unix.Close(tree)
+	if err := unix.MoveMount(tree, "", unix.AT_FDCWD, path, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
 }

@@ -78,12 +78,15 @@ func TestConfined(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	for _, d := range []string{"slots", "run/api", "work"} {
+	for _, d := range []string{"slots", "run/api", "work", "home/share/slots", "elsewhere"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, f := range []string{"slots/cookies", "run/control", "run/api/shown", "work/file"} {
+	if err := os.Symlink("../elsewhere", filepath.Join(dir, "home/state")); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []string{"home/share/slots/cookies", "elsewhere/database", "slots/cookies", "run/control", "run/api/shown", "work/file"} {
 		if err := os.WriteFile(filepath.Join(dir, f), []byte("read\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -116,6 +119,12 @@ grep -q SECRET /proc/%d/environ 2>/dev/null && yes environ
 kill -0 %[4]d 2>/dev/null && yes signal
 umount %[1]s/slots 2>/dev/null && yes umount
 [ -n "$DISPLAY$DBUS_SESSION_BUS_ADDRESS" ] && yes desktop
+[ -e home/state/database ] && yes link
+mv home home2 2>/dev/null && mv home2 home && yes "rename far above"
+mv home/share home/share2 2>/dev/null && mv home/share2 home/share && yes "rename above"
+mv home/state home/state2 2>/dev/null && mv home/state2 home/state && yes "rename a link"
+ln -sfn ../work home/state 2>/dev/null && ln -sfn ../elsewhere home/state && yes "replace a link"
+mv elsewhere elsewhere2 2>/dev/null && mv elsewhere2 elsewhere && yes "rename what a link leads to"
 %[5]s fastopen %[2]d && yes fastopen
 %[5]s mptcp %[2]d && yes mptcp
 true`, dir, devtools, own, other.Process.Pid, self)
@@ -125,16 +134,22 @@ true`, dir, devtools, own, other.Process.Pid, self)
 	}
 	script = "exec " + bash + " -c '" + strings.ReplaceAll(script, "'", `'\''`) + "'"
 	p := Plan{
-		Hide: []string{filepath.Join(dir, "slots"), filepath.Join(dir, "run"), filepath.Join(dir, "not there")},
+		Hide: []string{filepath.Join(dir, "slots"), filepath.Join(dir, "home/share/slots"), filepath.Join(dir, "home/state"), filepath.Join(dir, "run"), filepath.Join(dir, "not there")},
 		Show: []string{filepath.Join(dir, "run", "api")}, Ports: []uint16{own},
 	}
 	got, err := confined(t, p, script)
 	if want := "api yes\nwork yes\nown yes\n"; err != nil || got != want {
 		t.Errorf("confined: %v, it could\n%swant\n%s", err, got, want)
 	}
+	t.Chdir(filepath.Join(dir, "home"))
+	got, err = confined(t, p, "ls share/slots state/; cd share; ls slots")
+	if err != nil || strings.Contains(got, "cookies") || strings.Contains(got, "database") {
+		t.Errorf("from a directory on the way: %v\n%s", err, got)
+	}
 	open, err := exec.CommandContext(t.Context(), "/bin/sh", "-c", script).CombinedOutput()
-	if want := "slots yes\ncontrol yes\napi yes\nwork yes\nwrite yes\ndevtools yes\nown yes\nenviron yes\nsignal yes\n"; err != nil || !strings.HasPrefix(string(open), want) || !strings.Contains(string(open), "fastopen yes\nmptcp yes\n") {
-		t.Errorf("not confined: %v, it could\n%swant\n%s", err, open, want)
+	const ways = "link yes\nrename far above yes\nrename above yes\nrename a link yes\nreplace a link yes\nrename what a link leads to yes\nfastopen yes\nmptcp yes\n"
+	if want := "slots yes\ncontrol yes\napi yes\nwork yes\nwrite yes\ndevtools yes\nown yes\nenviron yes\nsignal yes\n"; err != nil || !strings.HasPrefix(string(open), want) || !strings.HasSuffix(string(open), ways) {
+		t.Errorf("not confined: %v, it could\n%swant\n%s...%s", err, open, want, ways)
 	}
 }
 
