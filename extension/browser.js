@@ -5,7 +5,8 @@
  * that everything else runs under a test with this one seam replaced.
  */
 
-import {MAX_PROBE_TEXT} from './limits.js';
+import {LEAVE_MS, MAX_PROBE_TEXT} from './limits.js';
+import {NOWHERE} from './tabs.js';
 
 /** @typedef {typeof browser} Browser */
 
@@ -76,8 +77,42 @@ export const browser = {
   closeTab: (tabId) => chrome.tabs.remove(tabId),
   /** @param {number} tabId */
   activateTab: (tabId) => chrome.tabs.update(tabId, {active: true}),
-  /** @param {number} tabId */
-  blankTab: (tabId) => chrome.tabs.update(tabId, {url: 'about:blank'}),
+  /**
+   * Puts a page that no website has in a tab. An empty one would have the extension's own
+   * origin, as whatever an extension navigates to it has: the browser's page about an
+   * address that cannot be opened has none. It has come when this is answered, or does not.
+   * @param {number} tabId
+   */
+  blankTab: async (tabId) => {
+    await chrome.tabs.update(tabId, {url: NOWHERE});
+    const late = Date.now() + LEAVE_MS;
+    while (Date.now() < late && (await chrome.webNavigation.getFrame({tabId, frameId: 0}))?.url !== NOWHERE) {
+      await new Promise((again) => setTimeout(again, 20));
+    }
+  },
+  /**
+   * Has a page leave for the empty one by itself, so that this one has the page's origin.
+   * @param {number} tabId @param {string} [sessionId]
+   * @returns {Promise<{frameId: string, loaderId?: string, errorText?: string}>} as Page.navigate
+   *   answers, before the page has come
+   */
+  leaveForBlank: (tabId, sessionId) =>
+    new Promise((answer, fail) => {
+      const end = () => chrome.debugger.onEvent.removeListener(seen);
+      /** @param {chrome.debugger.DebuggerSession} source @param {string} method @param {any} params */
+      const seen = (source, method, params) => {
+        if (source.tabId !== tabId || (source.sessionId ?? '') !== (sessionId ?? '')) return;
+        const {id, loaderId, url} = method === 'Page.frameStartedNavigating' ? {...params, id: params.frameId} : method === 'Page.frameNavigated' ? params.frame : {};
+        if (url !== 'about:blank') return;
+        end();
+        answer({frameId: id, loaderId});
+      };
+      chrome.debugger.onEvent.addListener(seen);
+      chrome.debugger.sendCommand(sessionId ? {tabId, sessionId} : {tabId}, 'Runtime.evaluate', {expression: "location.href = 'about:blank'"}).then(
+        () => setTimeout(() => (end(), answer({frameId: '', errorText: 'net::ERR_ABORTED'})), LEAVE_MS),
+        (error) => (end(), fail(error)),
+      );
+    }),
   /** @param {number} tabId @param {string} url */
   gotoTab: (tabId, url) => chrome.tabs.update(tabId, {url}),
   /**

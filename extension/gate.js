@@ -81,9 +81,14 @@ import {isWeb, originOf} from './tabs.js';
  * @property {(tab: number) => string} url of its main document
  * @property {(tab: number, session: string) => string | undefined} child the address of a child session's
  *   frame or worker, undefined if the tab has no such session
+ * @property {(tab: number, session: string) => string} mainFrame the DevTools protocol's name of the frame at the
+ *   top of a tab, or of a child session; '' if not known
  * @property {(tab: number, frame: number) => string} document now in the frame, '' if not known
  * @property {(action: string) => boolean} room to record one more action
  */
+
+/** Whether an order leads to the empty page. @param {Order} order */
+const toBlank = ({method, params}) => method === 'Page.navigate' && params.url === 'about:blank';
 
 /** Outside every viewport: a release there is no click. */
 export const OUTSIDE = -10;
@@ -159,8 +164,9 @@ function decideTab(state, order, view) {
       ? null
       : no('policy', 'this tab is lent: it may be used, not closed', 'close only tabs opened under this lease');
   }
-  // The way back from a page that the binding does not list must stay open.
-  const leaving = order.method === 'Page.navigate' || order.kind === 'tab_activate' || RELEASES.has(order.method);
+  // The way back from a page that the binding does not list must stay open. An empty page
+  // would have that page's origin.
+  const leaving = (order.method === 'Page.navigate' && !toBlank(order)) || order.kind === 'tab_activate' || RELEASES.has(order.method);
   if (!leaving && !view.allowed(view.url(order.tab))) {
     return no('policy', 'the page in this tab is not within the binding’s origins', 'navigate back to one that is');
   }
@@ -171,7 +177,12 @@ function decideTab(state, order, view) {
       return no('policy', 'that frame is not within the binding’s origins', 'act in the page around it');
     }
   }
-  if (view.dead(order.tab) && !REVIVES.has(order.method || order.kind)) {
+  const {frameId} = order.params;
+  const main = toBlank(order) && frameId ? view.mainFrame(order.tab, order.session ?? '') : '';
+  if (main && main !== frameId) {
+    return no('policy', 'a frame is not navigated to an empty page', 'have the page around it do so');
+  }
+  if (view.dead(order.tab) && (toBlank(order) || !REVIVES.has(order.method || order.kind))) {
     // Such a command would never be answered.
     return no('unavailable', 'the page in this tab has crashed', 'navigate or reload it');
   }
@@ -208,6 +219,9 @@ function decideMethod(order, view) {
   const url = String(order.params.url ?? '');
   if (order.method === BACK && !isWeb(url) && url !== 'about:blank') {
     return no('policy', 'that entry of the history is no website’s');
+  }
+  if (goes && !isWeb(url) && url !== 'about:blank' && !(url === '' && order.kind === 'tab_create')) {
+    return no('policy', 'an agent opens http, https and about:blank only', 'use an http or https address');
   }
   if (goes && !view.allowed(url)) {
     return no('policy', 'that address is not within the binding’s origins');
@@ -288,6 +302,7 @@ const entryOnly = ({entryId}) => ({entryId});
 function perform(browser, order) {
   switch (order.kind) {
     case 'cdp':
+      if (toBlank(order)) return browser.leaveForBlank(order.tab, order.session);
       return browser.sendCommand(order.tab, order.method, order.method === BACK ? entryOnly(order.params) : order.params, order.session);
     case 'barrier':
       return browser.runNothing(order.tab, order.document);

@@ -40,6 +40,8 @@ export const ATTACH_MS = 5_000;
 export const CALL_MS = 10_000;
 /** How long a tab that was just made may take to have a document. */
 export const FIRST_DOCUMENT_MS = 3_000;
+/** How long a page may take to leave for the empty one, once it has been asked to. */
+export const LEAVE_MS = 3_000;
 /** How long a renderer may take to be seen to crash. */
 export const CRASH_MS = 5_000;
 /** How long a drain waits for scripts that have run so far that only their promises are open. */

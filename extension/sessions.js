@@ -38,7 +38,6 @@ import {isNewTab} from './tabs.js';
 
 const ALREADY = /already attached/i;
 const NOT_OURS = /not attached/i;
-const FORBIDDEN = /cannot (access|attach)|blocked|not allowed|restricted/i;
 const ONE_DAY = 86_400_000;
 
 /**
@@ -108,6 +107,12 @@ export class Sessions {
   /** The address of a child session's frame or worker, undefined if there is no such session. @param {number} tab @param {string} child */
   child(tab, child) {
     return this.#sessions.get(tab)?.children.get(child)?.url;
+  }
+
+  /** The protocol's name of the frame at the top of a tab, or of a child session; '' if not known. @param {number} tab @param {string} child */
+  mainFrame(tab, child) {
+    const session = this.#sessions.get(tab);
+    return (child ? session?.children.get(child)?.target : session?.mainFrame) ?? '';
   }
 
   tabs() {
@@ -293,7 +298,8 @@ export class Sessions {
       await this.#attachNow(session);
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
-      this.#drop(session, refuse(FORBIDDEN.test(text) ? 'policy' : 'unavailable', `the tab cannot be driven: ${text}`));
+      // The browser has its own rules: pages of its own, other extensions' frames.
+      this.#drop(session, refuse('unavailable', `the browser does not let the tab be driven: ${text}`, 'open another tab'));
       return;
     }
     if (this.#sessions.get(session.tab) !== session) return;

@@ -24,6 +24,9 @@ const NEW_TAB = /^(chrome:\/\/(newtab|new-tab-page)\/?|about:newtab)$/;
 /** A new tab's own page, to which no debugger can be attached. @param {string} url */
 export const isNewTab = (url) => NEW_TAB.test(url);
 
+/** An address that no tab can open and nobody is asked for: the browser's page says so. */
+export const NOWHERE = 'about:srcdoc';
+
 /** Whether a page is the website's, not the browser's own. @param {string} url */
 export const isWeb = (url) => /^https?:/.test(url);
 
@@ -160,7 +163,7 @@ export class Tabs {
    * @param {string} url
    */
   allowed(url) {
-    if (url === '' || url.startsWith('about:blank') || url.startsWith('chrome-error:') || isNewTab(url)) return true;
+    if (url === '' || url.startsWith('about:blank') || url.startsWith('chrome-error:') || url === NOWHERE || isNewTab(url)) return true;
     const origin = originOf(url);
     if (!/^https?:/.test(origin)) return false;
     return this.#origins.size === 0 || this.#origins.has(origin);

@@ -106,7 +106,10 @@ func (a *Action) localRule() string {
 		}
 		return "drain: " + a.howRule()
 	case Interrupted:
-		return "fence: the steps that remained were cancelled; " + a.howRule()
+		if a.Over {
+			return "fence: the steps that remained were cancelled; " + a.howRule()
+		}
+		return "host: a step was refused or failed, and those that remained were not begun"
 	case NotDispatched:
 		if a.How == "none" {
 			return "drain: the instance that had the grant never dispatched it"

@@ -40,6 +40,12 @@ const out = await tryAll({
     await page.goto(here);
     return page.evaluate(() => window.early === true);
   },
+  blank: async () => {
+    await page.goto('about:blank');
+    const empty = await page.evaluate(() => `${location} ${document.body.childElementCount}`);
+    await page.goto(here);
+    return empty === 'about:blank 0';
+  },
   reload: async () => (await page.reload()).status() === 200,
   back: async () => {
     await page.goto(product);

@@ -53,7 +53,7 @@ test('a tab that cannot be attached: not dispatched, and why', async () => {
   it.fake.attachErrors.push('Cannot access a chrome:// URL');
   const n = it.cmd({});
   await settle();
-  assert.deepEqual([it.result(n).dispatched, it.result(n).error.code], [false, 'policy']);
+  assert.deepEqual([it.result(n).dispatched, it.result(n).error.code], [false, 'unavailable']);
   it.fake.attachErrors.push('Another debugger is already attached to the tab with id: 1.');
   const again = it.cmd({});
   await settle();

@@ -126,6 +126,7 @@ export function makeBrowser() {
       fake.did.push(['text', tab, document, selector]);
       return [{frameId: 0, documentId: document, result: fake.text(tab, document, selector)}];
     },
+    leaveForBlank: async (tab, session) => (fake.did.push(['leave', tab, session ?? '']), {frameId: 'F', loaderId: 'L'}),
     blankTab: async (tab) => void fake.did.push(['blank', tab]),
     frames: async (tab) => fake.framesOf.get(tab) ?? null,
     mainFrame: async (tab) => fake.framesOf.get(tab)?.[0] ?? null,

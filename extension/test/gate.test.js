@@ -17,7 +17,7 @@ const order = (over = {}) => ({
   action: 'A', seq: 1, effect: true, script: false, ...LATER, ...over,
 });
 const view = (over = {}) => ({
-  visible: (tab) => tab === 1, owns: () => false, probes: () => false, dead: () => false, allowed: (url) => url.startsWith('https://shop.test/') || url === 'about:blank',
+  visible: (tab) => tab === 1, owns: () => false, probes: () => false, dead: () => false, mainFrame: () => 'F', allowed: (url) => url.startsWith('https://shop.test/') || url === 'about:blank',
   url: () => 'https://shop.test/', document: () => 'D1', room: () => true, ...over,
 });
 
@@ -35,6 +35,22 @@ test('back leads only where the lease may go, and the browser is not told more t
   const {refused} = gate.dispatch({...back({entryId: 3, url: 'https://shop.test/a?b'}), monoMs: Infinity, wallMs: Infinity});
   assert.equal(refused, undefined);
   assert.deepEqual(fake.did, [['send', 1, 'Page.navigateToHistoryEntry', {entryId: 3}]]);
+});
+
+test('an empty page is the page’s own, never the extension’s', () => {
+  const go = (params, ...over) => run({order: {method: 'Page.navigate', document: '', params: {url: 'about:blank', ...params}}}, ...over)?.code ?? null;
+  assert.equal(go({}), null);
+  assert.equal(go({frameId: 'F'}), null);
+  assert.equal(go({frameId: 'G'}), 'policy', 'a frame in the page');
+  assert.equal(go({}, {view: {url: () => 'https://other.test/'}}), 'policy', 'it would have the other site’s origin');
+  assert.equal(go({}, {view: {dead: () => true}}), 'unavailable', 'nobody is there to leave');
+  assert.equal(go({url: 'about:blank#x'}), 'policy');
+  const fake = makeBrowser();
+  const gate = new Gate(fake.browser, view());
+  Object.assign(gate, state(), {grant: {epoch: 7, lease: 'L', watchMs: 0, monoMs: Infinity, wallMs: Infinity}});
+  const {refused} = gate.dispatch({...order({method: 'Page.navigate', params: {url: 'about:blank'}}), monoMs: Infinity, wallMs: Infinity});
+  assert.equal(refused, undefined);
+  assert.deepEqual(fake.did, [['leave', 1, '']]);
 });
 
 /** Every reason to refuse, in the order in which they are told. */
