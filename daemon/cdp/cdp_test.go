@@ -1,8 +1,19 @@
 package cdp
 
 import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"sessiondock.dev/sessiondock/daemon/core"
 )
@@ -59,6 +70,79 @@ func TestSecrets(t *testing.T) {
 	l := &core.Lease{State: core.LeaseEnded}
 	if s.URL(l) != "" {
 		t.Error("a lease that has ended has an address")
+	}
+}
+
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "hold" {
+		os.Exit(hold(os.Args[2]))
+	}
+	os.Exit(m.Run())
+}
+
+// hold opens all the connections that it can get to an address, and keeps them until its
+// standard input ends.
+func hold(address string) int {
+	for range maxConns + 10 {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			return 1
+		}
+		defer conn.Close()
+	}
+	fmt.Println("held")
+	io.Copy(io.Discard, os.Stdin)
+	return 0
+}
+
+// Another user of the machine takes no place of this one's: with as many connections as
+// there may be, ours are served all the same.
+func TestAnotherUserTakesNoPlace(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("NOT RUN: only root can start a program as another user")
+	}
+	s, err := Listen(nil, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, uid := range []uint32{65534, 0} {
+		other := exec.CommandContext(ctx, "/proc/self/exe", "hold", s.l.Addr().String())
+		other.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid, NoSetGroups: true}}
+		other.Dir = "/"
+		in, err := other.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := other.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := other.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if said, _ := bufio.NewReader(out).ReadString('\n'); said != "held\n" {
+			t.Fatalf("the other user's program said %q", said)
+		}
+		client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+		resp, err := client.Get("http://" + s.l.Addr().String() + "/json/version")
+		// As many of this user's own fill the place: so the bound is there.
+		if uid == 0 && err == nil || uid != 0 && err != nil {
+			t.Errorf("beside the connections of uid %d: %v", uid, err)
+		}
+		if err == nil {
+			resp.Body.Close()
+		}
+		in.Close()
+		other.Wait()
 	}
 }
 

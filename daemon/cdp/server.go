@@ -106,7 +106,13 @@ func (s *Server) Serve(ctx context.Context) error {
 		srv.Close()
 	})
 	defer stop()
-	err := srv.Serve(&bounded{Listener: s.l, free: make(chan struct{}, maxConns)})
+	who, err := openWhose()
+	if err != nil {
+		s.log.Warn("connections of other users cannot be told apart", "err", err)
+	} else {
+		defer who.close()
+	}
+	err = srv.Serve(&bounded{Listener: s.l, free: make(chan struct{}, maxConns), who: who, log: s.log})
 	s.endAll(websocket.StatusGoingAway, "the daemon is ending")
 	s.group.Wait()
 	if errors.Is(err, http.ErrServerClosed) || ctx.Err() != nil {
@@ -115,10 +121,14 @@ func (s *Server) Serve(ctx context.Context) error {
 	return err
 }
 
-// bounded accepts so many connections at a time and closes the others.
+// bounded accepts so many connections of this user's at a time and closes the others, and
+// those of other users at once.
 type bounded struct {
 	net.Listener
-	free chan struct{}
+	free   chan struct{}
+	who    *whose // nil: it cannot be told
+	log    *slog.Logger
+	warned bool
 }
 
 type boundedConn struct {
@@ -132,6 +142,17 @@ func (b *bounded) Accept() (net.Conn, error) {
 		conn, err := b.Listener.Accept()
 		if err != nil {
 			return nil, err
+		}
+		if b.who != nil {
+			ours, err := b.who.ours(conn)
+			if err != nil && !b.warned {
+				b.warned = true
+				b.log.Warn("connections of other users cannot be told apart", "err", err)
+			}
+			if !ours {
+				conn.Close()
+				continue
+			}
 		}
 		select {
 		case b.free <- struct{}{}:
