@@ -247,7 +247,7 @@ func (t *tx) blocks(s *Slot, agent AgentName) []block {
 	if agent != "" {
 		for _, d := range s.Scripts {
 			if d.Agent != agent {
-				private(CodeBusy, false, "a page with another agent's script is still open", "a page with a script of %s is still open: %s; reload it or stop it", d.Agent, d.URL)
+				private(CodeBusy, false, "a page with another agent's script is still open", "a page with a script of %s is still open: %s; reload or close it, or stop it: sessiondock takeover %s --stop-page", d.Agent, d.URL, s.Name)
 			}
 		}
 	}
@@ -262,6 +262,10 @@ func refuseBlocked(s *Slot, bs []block) *Error {
 	}
 	hint := "ask again with a longer wait"
 	switch bs[0].code {
+	case CodeBusy:
+		if !bs[0].itself {
+			hint = fmt.Sprintf("waiting alone does not help: a person reloads or closes that page, which sessiondock status %s names, or stops it: sessiondock takeover %[1]s --stop-page", s.Name)
+		}
 	case CodeQuarantined:
 		hint = "a person settles it: sessiondock quarantine list"
 	case CodeHeld:

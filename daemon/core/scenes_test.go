@@ -99,6 +99,10 @@ func TestScriptKeepsTheSlotFromOtherAgents(t *testing.T) { // I8
 	if d := w.slot().Scripts; len(d) != 1 || d[0].Agent != "agent-a" {
 		t.Fatalf("scripts: %s", dump(d))
 	}
+	e := w.refused(core.CodeBusy, core.Acquire{Lease: "third", Token: "token-b", CapHash: "d", RequestID: "r-c", Binding: "admin", ForMs: 60_000}).Refusal
+	if !strings.Contains(e.Hint, "sessiondock status shop") || !strings.Contains(e.Hint, "--stop-page") || strings.Contains(e.Error(), "http://shop/") {
+		t.Errorf("what to do, without the other's page: %v (%s)", e, e.Hint)
+	}
 	w.must(core.DocumentEnded{Slot: "shop", Nonce: nonce, Document: "D1", How: "replaced"})
 	if got := w.s.Leases["other"].State; got != core.LeaseGranted {
 		t.Fatalf("other agent is %s after the document ended", got)
