@@ -202,6 +202,10 @@ func boundsGiven(c *cobra.Command, flags ...string) error {
 func (a *app) paths() (client.Paths, error) { return client.FindPaths(a.getenv) }
 
 func (a *app) control() (*client.Client, error) {
+	if a.getenv(envConfined) != "" {
+		return nil, core.Refuse(core.CodeDenied, "this command runs confined (sessiondock run --confine): the person's door is closed here",
+			"ask the person, who runs it in a terminal of their own: sessiondock lease ask --reason TEXT")
+	}
 	p, err := a.paths()
 	if err != nil {
 		return nil, err
@@ -269,6 +273,7 @@ const (
 	envCDPURL     = "SESSIONDOCK_CDP_URL"
 	envDelegation = "SESSIONDOCK_DELEGATION"
 	envSocket     = "SESSIONDOCK_SOCKET"
+	envConfined   = "SESSIONDOCK_CONFINED"
 )
 
 // capability is secret() for a command that cannot do without it.

@@ -85,7 +85,7 @@ func (d *delegated) confine() error {
 	if err != nil {
 		return err
 	}
-	d.cmd.Path, d.cmd.Args, d.cmd.Env = "/proc/self/exe", argv, confine.Environ(d.cmd.Env)
+	d.cmd.Path, d.cmd.Args, d.cmd.Env = "/proc/self/exe", argv, append(confine.Environ(d.cmd.Env), envConfined+"=1")
 	confine.Namespaces(d.cmd.SysProcAttr)
 	return nil
 }

@@ -67,6 +67,7 @@ func environmentTopic() *cobra.Command {
   SESSIONDOCK_CDP_URL      set by "run" and "lease acquire": where a DevTools client
                            (Playwright, Puppeteer) connects; good for one epoch
   SESSIONDOCK_AGENT        set by "run": what is started with it is an agent's
+  SESSIONDOCK_CONFINED     set by "run --confine": the person's door is not there
   NO_COLOR                 no colour, if not empty
 
   $XDG_RUNTIME_DIR/sessiondock/   control.sock (people), api/api.sock (agents)

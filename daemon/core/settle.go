@@ -180,6 +180,21 @@ var never = []string{
 	"net::ERR_CERT_COMMON_NAME_INVALID",
 }
 
+// failure says for a person what a request without an answer came to.
+func (c SeenCall) failure() string {
+	open := ""
+	if c.unsafe() {
+		open = "; whether the site carried it out is not known"
+	}
+	switch {
+	case slices.Contains(never, c.Error):
+		return "failed: " + c.Error // it never reached the site
+	case c.Error == "net::ERR_ABORTED":
+		return "the browser gave up waiting (" + c.Error + ")" + open
+	}
+	return "no answer came (" + c.Error + ")" + open
+}
+
 // seen sums the attributed requests up. Requests that ask for an effect decide; if
 // there is none, the page's own loads and fetches do, but an image or a style sheet
 // says nothing about a result.

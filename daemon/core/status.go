@@ -141,7 +141,7 @@ func (t *tx) statusActions(slot *Slot, st *Status) {
 			case c.State == "in_flight" && (a.Blind || a.Gone):
 				what = "unknown"
 			case c.State == "failed":
-				what = "failed: " + c.Error
+				what = c.failure()
 			}
 			st.Remote.Requests = append(st.Remote.Requests, RequestNow{Action: a.Action, Method: c.Method, URL: c.URL, State: what})
 		}

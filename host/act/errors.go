@@ -176,12 +176,16 @@ func texts(v any) (out []string) {
 	return out
 }
 
+// ownWords are codes of refusals that are worded here or at the dispatch gate, from start to
+// end: nothing in them was typed, and a value that happens to be one of their words stays.
+var ownWords = []core.Code{core.CodePolicy, core.CodeFenced, core.CodeDocumentChanged, core.CodeLimit}
+
 // secrecy takes what was typed out of an error. Nothing puts it there on purpose; a
 // browser's or a page's message is not ours to vouch for: Chromium repeats a parameter
 // that it does not know.
 func secrecy(e *core.Error, typed []string) *core.Error {
-	if e == nil {
-		return nil
+	if e == nil || slices.Contains(ownWords, e.Code) {
+		return e
 	}
 	var pairs []string
 	slices.SortFunc(typed, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }) // one may contain another

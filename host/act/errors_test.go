@@ -43,6 +43,11 @@ func TestErrorsRepeatNothingThatWasTyped(t *testing.T) {
 	if _, e := parseChord("hunter2+a"); e == nil || strings.Contains(e.Message, "hunter2") {
 		t.Errorf("a modifier that is none: %v", e)
 	}
+	allow := wire.Act{Verb: "cdp", Method: "Browser.setPermission", Params: json.RawMessage(`{"setting":"allow"}`)}
+	_, refused := ruleFor("Network.getCookies", json.RawMessage(`{}`))
+	if got := secrecy(refused, typed(allow)); got == nil || !strings.Contains(got.Message, "does not allow cookies") || !strings.Contains(got.Hint, "allow") {
+		t.Errorf("our own words: %+v", got)
+	}
 	if secrecy(nil, typed(address)) != nil {
 		t.Error("no error became one")
 	}
