@@ -38,6 +38,7 @@ export class People {
   #reason = '';
   /** @type {Refusal | null} */ #error = null;
   /** @type {any} */ #status = null;
+  /** What the badge shows; null: not known. @type {string | null} */ #shown = null;
   #statusMs = 0;
   #slot = '';
   #call = 0;
@@ -92,7 +93,7 @@ export class People {
     if (state !== 'up') {
       this.#status = null;
       this.#told = null;
-      this.#browser.badge('');
+      this.#badge('');
     }
     // A refusal says more than the end of the port that follows it.
     const keep = state === 'down' && !error && this.#error !== null;
@@ -107,8 +108,15 @@ export class People {
     this.#statusMs = this.#browser.monoMs();
     if (typeof status?.slot === 'string') this.#slot = status.slot;
     // The popup opens only when it is clicked: an agent that asks shows at its button.
-    this.#browser.badge(Array.isArray(status?.asks) && status.asks.length > 0 ? '?' : '');
+    this.#badge(Array.isArray(status?.asks) && status.asks.length > 0 ? '?' : '');
     this.changed();
+  }
+
+  /** @param {string} text */
+  #badge(text) {
+    if (text === this.#shown) return;
+    this.#shown = text;
+    this.#browser.badge(text);
   }
 
   changed() {

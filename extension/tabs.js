@@ -30,13 +30,13 @@ export const NOWHERE = 'about:srcdoc';
 /** Whether a page is the website's, not the browser's own. @param {string} url */
 export const isWeb = (url) => /^https?:/.test(url);
 
+/** The last address that was asked about, and its origin: an agent stays in one page for many commands. */
+let last = {url: '', origin: 'null'};
+
 /** @param {string} url */
 export function originOf(url) {
-  try {
-    return new URL(url).origin;
-  } catch {
-    return 'null';
-  }
+  if (url !== last.url) last = {url, origin: URL.parse(url)?.origin ?? 'null'};
+  return last.origin;
 }
 
 export class Tabs {

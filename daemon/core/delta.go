@@ -131,7 +131,8 @@ func (s *State) Apply(d *Delta) {
 		s.indexLease(v)
 	}
 	for _, v := range d.Actions {
-		s.index.action(s.Actions[v.Action], v)
+		l := s.Leases[v.Lease]
+		s.index.action(s.Actions[v.Action], v, l != nil && len(l.Keys) > 0)
 		s.Actions[v.Action] = v
 		s.retire(v)
 	}

@@ -12,6 +12,7 @@ type index struct {
 	tokens   map[string]DelegationID    // by the token's hash
 	clients  map[clientKey]ActionID     // by binding and client's identifier (I7)
 	open     map[SlotName][]ActionID    // actions not closed, oldest first
+	keyed    map[SlotName][]ActionID    // of these, the writes of leases that name conflict keys
 	live     map[SlotName][]LeaseID     // leases not ended that do not wait, in order of arrival
 	waiting  map[SlotName][]LeaseID     // leases that wait, in the order of the queue
 	wanting  map[string][]LeaseID       // leases that wait, by conflict key, in that order
@@ -38,6 +39,7 @@ func newIndex() index {
 		tokens:   map[string]DelegationID{},
 		clients:  map[clientKey]ActionID{},
 		open:     map[SlotName][]ActionID{},
+		keyed:    map[SlotName][]ActionID{},
 		live:     map[SlotName][]LeaseID{},
 		waiting:  map[SlotName][]LeaseID{},
 		wanting:  map[string][]LeaseID{},
@@ -88,10 +90,12 @@ func (x *index) slot(old, s *Slot) {
 	x.running = member(x.running, s.Name, s.runs(), cmp.Compare)
 }
 
-// action takes the place of old, which may be nil.
-func (x *index) action(old, a *Action) {
+// action takes the place of old, which may be nil. Keyed says whether its lease names
+// conflict keys.
+func (x *index) action(old, a *Action, keyed bool) {
 	x.clients[clientKey{a.Binding, a.ID}] = a.Action
 	keep(x.open, a.Slot, a.Action, !a.Closed, cmp.Compare)
+	keep(x.keyed, a.Slot, a.Action, !a.Closed && keyed && a.Class == Write, cmp.Compare)
 	spent := x.spent[a.Lease]
 	if old == nil {
 		spent.Actions++

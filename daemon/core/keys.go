@@ -182,13 +182,13 @@ func (t *tx) dropKeys(name SlotName) {
 // keepKeys takes keys back under which an outcome has opened again: a request that came
 // late, of an action that had been clean. What somebody else holds by now stays theirs.
 func (t *tx) keepKeys(name SlotName) {
-	for _, id := range t.openActions(name) {
+	// One that begins in this step has its keys by its lease.
+	for _, id := range t.s.index.keyed[name] {
 		a := t.seeAction(id)
-		l := t.seeLease(a.Lease)
-		if l == nil || a.Class != Write || a.clean() {
+		if a.Closed || a.clean() {
 			continue
 		}
-		for _, c := range l.Keys {
+		for _, c := range t.seeLease(a.Lease).Keys {
 			held := t.seeSlot(name).Keys
 			at, found := slices.BinarySearchFunc(held, c.Key, func(h KeyClaim, key string) int { return cmp.Compare(h.Key, key) })
 			if found && (!held[at].Shared || c.Shared) || len(t.against(c, name)) > 0 {

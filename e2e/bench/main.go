@@ -39,9 +39,9 @@ type part struct {
 
 var parts = []part{
 	{[]string{"relay_vs_direct"}, false, measureRelay},
-	{[]string{"evaluate_vs_relay", "evaluate_vs_direct", "click_vs_direct", "takeover_idle_ms", "takeover_idle_p99_ms"}, true, measureActions},
+	{[]string{"evaluate_vs_relay", "evaluate_vs_recorded_relay", "evaluate_vs_direct", "click_vs_direct", "takeover_idle_ms", "takeover_idle_p99_ms"}, true, measureActions},
 	{[]string{"host_rss_mb", "daemon_rss_mb"}, true, measureMemory},
-	{[]string{"launch_vs_plain"}, true, measureLaunch},
+	{[]string{"launch_vs_plain", "launch_vs_relay"}, true, measureLaunch},
 	{[]string{"popup_hold_ms"}, true, measurePopup},
 	{[]string{"grants_per_s", "grant_p99_ms"}, true, measureGrants},
 	{[]string{"grant_scaling"}, false, measureScaling},
@@ -54,6 +54,13 @@ var parts = []part{
 func main() {
 	if relay.IsHost() {
 		if err := relay.RunHost(); err != nil {
+			fmt.Fprintln(os.Stderr, "error:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	if relay.IsRecorder() {
+		if err := relay.RunRecorder(); err != nil {
 			fmt.Fprintln(os.Stderr, "error:", err)
 			os.Exit(1)
 		}

@@ -31,7 +31,15 @@ type bench struct {
 func (b *bench) page(name string) string { return b.site.URL(slot, name, "") }
 
 func (b *bench) relay(ctx context.Context, page string) (*relay.Relay, error) {
-	return relay.Start(ctx, filepath.Join(b.home.Bin(), relay.HostName), b.page(page))
+	dir, err := os.MkdirTemp(b.home.Dir, "relay-")
+	if err != nil {
+		return nil, err
+	}
+	return b.relayIn(ctx, page, dir)
+}
+
+func (b *bench) relayIn(ctx context.Context, page, dir string) (*relay.Relay, error) {
+	return relay.Start(ctx, filepath.Join(b.home.Bin(), relay.HostName), b.page(page), dir)
 }
 
 // measureRelay holds the bare relay against the direct socket of its own browser:
@@ -183,6 +191,18 @@ func measureActions(ctx context.Context, b *bench) (figures []Figure, err error)
 		b.splits = append(b.splits, cpu)
 		figures = append(figures, figure("evaluate_vs_relay", "evaluate through a bare relay", 50, a, t))
 	}
+	if wanted([]string{"evaluate_vs_recorded_relay"}) {
+		recorded, err := r.Recorded(b.home.Dir)
+		if err != nil {
+			return figures, err
+		}
+		a, t, err := inTurns(warmUp, rounds, ours,
+			func() error { i++; return recorded.Call(ctx, "Runtime.evaluate", evaluateParams(i), nil) })
+		if err := errors.Join(err, recorded.Close()); err != nil {
+			return figures, err
+		}
+		figures = append(figures, figure("evaluate_vs_recorded_relay", "evaluate through a bare relay that records", 50, a, t))
+	}
 	if wanted([]string{"evaluate_vs_direct"}) {
 		a, t, err := inTurns(warmUp, rounds, ours,
 			func() error { i++; return d.call(ctx, "Runtime.evaluate", evaluateParams(i), nil) })
@@ -317,8 +337,9 @@ func processOf(program string) (int, error) {
 	return 0, fmt.Errorf("no process runs %s", program)
 }
 
-// measureLaunch starts a slot that exists, to its extension's readiness, and the
-// same Chromium with a profile of its own, to its first answer.
+// measureLaunch starts a slot that exists, to its extension's readiness; the same
+// Chromium with a profile of its own, to its first answer; and one with the bare relay in
+// it, to its host's first word.
 func measureLaunch(ctx context.Context, b *bench) (figures []Figure, err error) {
 	p, err := b.product(ctx, "", "button")
 	if err != nil {
@@ -334,7 +355,11 @@ func measureLaunch(ctx context.Context, b *bench) (figures []Figure, err error) 
 		return nil, err
 	}
 	defer os.RemoveAll(profile)
-	var ours, theirs []time.Duration
+	dir, err := os.MkdirTemp(b.home.Dir, "relay-")
+	if err != nil {
+		return nil, err
+	}
+	var ours, theirs, relays []time.Duration
 	for i := range launches + 1 {
 		if err := p.stopSlot(ctx, false); err != nil {
 			return nil, err
@@ -348,11 +373,23 @@ func measureLaunch(ctx context.Context, b *bench) (figures []Figure, err error) 
 		if err != nil {
 			return nil, err
 		}
-		if i > 0 { // the first makes the plain profile
-			ours, theirs = append(ours, took), append(theirs, plain)
+		start = time.Now()
+		r, err := b.relayIn(ctx, "button", dir)
+		if err != nil {
+			return nil, err
+		}
+		relayed := time.Since(start)
+		if err := r.Close(); err != nil {
+			return nil, err
+		}
+		if i > 0 { // the first makes the other profiles
+			ours, theirs, relays = append(ours, took), append(theirs, plain), append(relays, relayed)
 		}
 	}
-	return []Figure{figure("launch_vs_plain", "the same Chromium, to its first DevTools answer", 50, ours, theirs)}, nil
+	return []Figure{
+		figure("launch_vs_plain", "the same Chromium, to its first DevTools answer", 50, ours, theirs),
+		figure("launch_vs_relay", "the same Chromium with a bare relay, to its host's first word", 50, ours, relays),
+	}, nil
 }
 
 func (b *bench) plainLaunch(ctx context.Context, profile string) (took time.Duration, err error) {

@@ -39,28 +39,38 @@ const (
 
 // Relay is a running browser with the relay in it, and a connection to its host.
 type Relay struct {
+	Caller
 	Browser *browser.Browser
 	HostPID int
+}
 
+// Caller is the client's end of a way to the relay's host.
+type Caller struct {
 	conn *net.UnixConn
 	read *bufio.Reader
 	next int64
 }
 
+func newCaller(conn *net.UnixConn) Caller {
+	return Caller{conn: conn, read: bufio.NewReaderSize(conn, 64<<10)}
+}
+
 // Start starts a browser at the URL with the relay in it. The host is the program
-// at hostPath.
-func Start(ctx context.Context, hostPath, url string) (*Relay, error) {
-	dir, err := os.MkdirTemp("", "relay-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir) // the browser has read the extension by then
+// at hostPath. In dir, which exists, the extension and the browser's profile stay for the
+// next start.
+func Start(ctx context.Context, hostPath, url, dir string) (*Relay, error) {
 	extension := filepath.Join(dir, "extension")
-	files, err := fs.Sub(extensionFiles, "extension")
-	if err != nil {
-		return nil, err
+	if _, err := os.Stat(extension); err != nil {
+		files, err := fs.Sub(extensionFiles, "extension")
+		if err != nil {
+			return nil, err
+		}
+		if err := os.CopyFS(extension, files); err != nil {
+			return nil, err
+		}
 	}
-	if err := os.CopyFS(extension, files); err != nil {
+	profile := filepath.Join(dir, "profile")
+	if err := os.MkdirAll(profile, 0o700); err != nil {
 		return nil, err
 	}
 	socket := filepath.Join(dir, "relay.sock")
@@ -70,7 +80,7 @@ func Start(ctx context.Context, hostPath, url string) (*Relay, error) {
 	}
 	defer l.Close()
 	b, err := browser.Start(browser.Options{
-		Extension: extension, Port: true, URL: url, Env: []string{socketVar + "=" + socket},
+		Profile: profile, Extension: extension, Port: true, URL: url, Env: []string{socketVar + "=" + socket},
 		Prepare: func(profile string) error { return writeManifest(profile, hostPath, browser.ExtensionID(extension)) },
 	})
 	if err != nil {
@@ -91,7 +101,7 @@ func (r *Relay) accept(ctx context.Context, l *net.UnixListener) error {
 	if err != nil {
 		return fmt.Errorf("the relay's host did not connect: %w", err)
 	}
-	r.conn, r.read = conn, bufio.NewReaderSize(conn, 64<<10)
+	r.Caller = newCaller(conn)
 	first, err := r.read.ReadString('\n')
 	if err != nil {
 		return err
@@ -103,7 +113,7 @@ func (r *Relay) accept(ctx context.Context, l *net.UnixListener) error {
 }
 
 // Call sends one command and waits for its answer.
-func (r *Relay) Call(ctx context.Context, method string, params, result any) error {
+func (r *Caller) Call(ctx context.Context, method string, params, result any) error {
 	r.next++
 	body, err := json.Marshal(map[string]any{"id": r.next, "method": method, "params": params})
 	if err != nil {
@@ -139,6 +149,9 @@ func (r *Relay) Call(ctx context.Context, method string, params, result any) err
 	}
 	return json.Unmarshal(answer.Result, result)
 }
+
+// Close ends this way to the host.
+func (r *Caller) Close() error { return r.conn.Close() }
 
 // Close ends the browser and with it the host.
 func (r *Relay) Close() error { return errors.Join(r.conn.Close(), r.Browser.Close()) }
