@@ -54,6 +54,7 @@ check: ## format, vet, generated files, import arrows, the extension's tests and
 		if [ -n "$$bad" ]; then printf 'gofmt would change:\n%s\n' "$$bad" >&2; exit 1; fi
 	$(GO) vet ./...
 	$(GO) run ./daemon/wire/gen -check
+	$(GO) run ./extension/bundle -check
 	$(GO) test .
 	@if command -v node >/dev/null; then \
 		echo "node --test extension/test"; node --test extension/test/*.test.js; \

@@ -67,6 +67,8 @@ var arrows = []arrow{
 		"templates and their rendering depend on nothing that could change what is installed"},
 	{"extension", nil,
 		"it holds the extension's files and their hash; what it imported would be built into what a page can meet"},
+	{"extension/bundle", nil,
+		"what it makes follows from the modules alone"},
 	{"extension/packed", []string{"daemon/chromium", "extension", "manifests"},
 		"it signs what the extension is and keeps it; who installs it, and where, is not its matter"},
 	{"host/native", []string{"daemon/core", "daemon/stream", "daemon/wire"},
@@ -118,7 +120,7 @@ var reserves = []reserve{
 	{"github.com/modelcontextprotocol/go-sdk/", []string{"cli", "cli/mcp"}, "the protocol of one kind of client stays at the edge"},
 	{"github.com/landlock-lsm/go-landlock", []string{"cli/confine"}, "who gives up rights becomes somebody else: that is one program's end"},
 	{"github.com/dop251/goja", []string{"sim"}, "the extension runs in a browser; only the simulation runs it elsewhere"},
-	{"github.com/evanw/esbuild/", []string{"sim"}, "the extension ships as it is; only the simulation bundles it"},
+	{"github.com/evanw/esbuild/", []string{"extension/bundle", "sim"}, "it bundles the worker before the extension is shipped, and for the simulation; nothing that a user runs needs it"},
 	{"os/exec", []string{"daemon/chromium", "daemon", "daemon/supervise", "install", "install/doctor", "sim", "cli", "cli/demo"}, "who starts a process answers for its end"},
 }
 

@@ -19,7 +19,7 @@ const (
 	manifestFile = "manifest.json"
 )
 
-//go:embed manifest.json *.js popup.html popup.css gen/wire.js icons/*.png
+//go:embed manifest.json *.js popup.html popup.css gen/*.js icons/*.png
 var shipped embed.FS
 
 // Build is the hash of the shipped files: SHA-256 over their names and contents,
