@@ -254,12 +254,25 @@ func (t *tx) blocks(s *Slot, agent AgentName) []block {
 	return out
 }
 
+// publicly is what an agent is told of blocks: the same reason once, with how often.
+func publicly(bs []block) []string {
+	texts, times := []string{}, map[string]int{}
+	for _, b := range bs {
+		if times[b.public]++; times[b.public] == 1 {
+			texts = append(texts, b.public)
+		}
+	}
+	for i, text := range texts {
+		if n := times[text]; n > 1 {
+			texts[i] = fmt.Sprintf("%s (%d of them)", text, n)
+		}
+	}
+	return texts
+}
+
 // refuseBlocked turns blocks into one refusal for an agent; the first names the code.
 func refuseBlocked(s *Slot, bs []block) *Error {
-	texts := make([]string, len(bs))
-	for i, b := range bs {
-		texts[i] = b.public
-	}
+	texts := publicly(bs)
 	hint := "ask again with a longer wait"
 	switch bs[0].code {
 	case CodeBusy:

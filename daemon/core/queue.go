@@ -137,15 +137,12 @@ func PlaceOf(s *State, now Now, id LeaseID) *Place {
 	if l == nil || l.State != LeaseWaiting {
 		return nil
 	}
-	p := &Place{Priority: l.Priority, WaitMs: l.WaitUntil.LeftMs(now), Why: []string{}, Passed: l.Passed}
+	p := &Place{Priority: l.Priority, WaitMs: l.WaitUntil.LeftMs(now), Why: publicly(t.waiterBlocks(l)), Passed: l.Passed}
 	for w := range t.queue(l.Slot) {
 		p.Of++
 		if w.ID == id {
 			p.Position = p.Of
 		}
-	}
-	for _, b := range t.waiterBlocks(l) {
-		p.Why = append(p.Why, b.public)
 	}
 	return p
 }

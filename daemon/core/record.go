@@ -237,7 +237,7 @@ type LaunchNow struct {
 
 // RemoteNow answers: what is known about the result on the website?
 type RemoteNow struct {
-	State    string       `json:"state"` // none_seen, in_flight, answered, unknown
+	State    string       `json:"state"` // of the actions that are not closed: none_seen, in_flight, answered, unknown
 	Requests []RequestNow `json:"requests"`
 }
 

@@ -27,6 +27,27 @@ func TestLateAnswerBecomesEvidenceAndReachesNoAgent(t *testing.T) { // I4, I6, I
 	if e := w.s.Actions[a.Action].Evidence; e[len(e)-1].Kind != "answer" || e[len(e)-1].Rule != "document" {
 		t.Fatalf("evidence: %s", dump(e))
 	}
+	// Once it is closed, nothing is open; that is not to say that nothing was asked for.
+	w.pass(core.DefaultWatchMs + 1)
+	if st := core.StatusOf(w.s, w.now, "shop"); st.Remote.State != "none_seen" || !strings.Contains(st.Sentences.Remote, "sessiondock actions shop") {
+		t.Fatalf("remote %s: %s", st.Remote.State, st.Sentences.Remote)
+	}
+}
+
+func TestSameReasonIsSaidOnce(t *testing.T) {
+	w := prepared(t)
+	l := w.acquire("token-a")
+	for range 3 {
+		w.finish(w.act(l, core.Write), "finished", 1, 1)
+	}
+	w.must(core.Takeover{Slot: "shop", Surface: "popup", By: "human:popup"})
+	w.drain(nonce)
+	w.must(core.Handback{Slot: "shop", Confirm: true, By: "human:popup"})
+	w.drain(nonce)
+	err := w.do(core.Acquire{Lease: "x", Token: "token-b", CapHash: "c", RequestID: "r-b", Binding: "admin", ForMs: 60_000}).Refusal
+	if err == nil || strings.Count(err.Message, "earlier action") != 1 || !strings.Contains(err.Message, "(3 of them)") {
+		t.Fatalf("%v", err)
+	}
 }
 
 func TestQueuedClickIsFinishedOnlyAfterTheBarrier(t *testing.T) { // I5, I6

@@ -1,6 +1,9 @@
 package core
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // StatusOf tells a slot's state in the three answers. It reads and never changes.
 func StatusOf(s *State, now Now, name SlotName) *Status {
@@ -235,9 +238,17 @@ func (t *tx) sentences(slot *Slot, st *Status) Sentences {
 			out.Remote = "Not known: nobody sees this browser's requests now. Look at the site before anything is done again."
 		}
 	default:
-		out.Remote = "No request that asks for a change has been seen."
+		out.Remote = "Nothing that asks for a change is open. What came of earlier actions is in the record of each (sessiondock actions " + string(slot.Name) + ")."
+		if t.openWrites(slot.Name) {
+			out.Remote = "No request that asks for a change has been seen so far."
+		}
 	}
 	return out
+}
+
+// openWrites says whether an action that could change the website is still open.
+func (t *tx) openWrites(name SlotName) bool {
+	return slices.ContainsFunc(t.s.OpenActions(name), func(a *Action) bool { return a.Class == Write && a.Resolution == nil })
 }
 
 func count(n int, what string) string {

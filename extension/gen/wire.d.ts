@@ -395,7 +395,7 @@ export interface LaunchNow {
 
 /** RemoteNow answers: what is known about the result on the website? */
 export interface RemoteNow {
-  /** none_seen, in_flight, answered, unknown */
+  /** of the actions that are not closed: none_seen, in_flight, answered, unknown */
   state: string;
   requests: RequestNow[] | null;
 }
