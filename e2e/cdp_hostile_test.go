@@ -391,3 +391,57 @@ func TestATakeoverWithADialogOpen(t *testing.T) {
 		t.Errorf("held by %+v", st.Authority.Holder)
 	}
 }
+
+// What a client had set is taken back when it goes, by commands that Chromium takes; and it
+// brings nothing to the front.
+func TestAClientLeavesNothingSet(t *testing.T) {
+	t.Parallel()
+	k := openDesk(t, "button", "")
+	x := k.tool(k.cdpURL())
+	page := x.page()
+	type o = map[string]any
+	for method, params := range map[string]o{
+		"Emulation.setAutoDarkModeOverride": {"enabled": true}, "Emulation.setDefaultBackgroundColorOverride": {"color": o{"r": 1, "g": 2, "b": 3}},
+		"Emulation.setEmitTouchEventsForMouse": {"enabled": true}, "Emulation.setEmulatedVisionDeficiency": {"type": "achromatopsia"},
+		"Emulation.setFocusEmulationEnabled": {"enabled": false}, "Emulation.setIdleOverride": {"isUserActive": false, "isScreenUnlocked": false},
+		"Emulation.setPageScaleFactor": {"pageScaleFactor": 2}, "Emulation.setScrollbarsHidden": {"hidden": true},
+		"Network.emulateNetworkConditions": {"offline": true, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1},
+		"Network.overrideNetworkState":     {"offline": true, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1},
+		"Network.setBlockedURLs":           {"urls": []string{"*nothing*"}},
+		"Network.setBypassServiceWorker":   {"bypass": true}, "Network.setCacheDisabled": {"cacheDisabled": true},
+		"Network.setExtraHTTPHeaders": {"headers": o{"X-Left": "behind"}}, "Page.setWebLifecycleState": {"state": "active"},
+		"Runtime.addBinding": {"name": "heard"}, "Page.bringToFront": {},
+	} {
+		x.want(page, method, params)
+	}
+	x.conn.CloseNow()
+	taken := map[string]bool{}
+	k.await("everything to be taken back", func() bool {
+		all, err := k.d.Control.Actions(k.ctx, k.slot(), false)
+		must(t, err)
+		for _, r := range all {
+			if r.Summary == "cdp Page.bringToFront" {
+				t.Fatal("a tab was brought to the front")
+			}
+			if strings.HasPrefix(r.Summary, "cdp Runtime.removeBinding") && r.Local == core.Finished {
+				taken[r.Summary] = true
+			}
+			if r.Error != nil && strings.HasPrefix(r.Summary, "cdp ") {
+				t.Fatalf("%s: %v", r.Summary, r.Error)
+			}
+		}
+		return len(taken) > 0
+	})
+	y := k.again()
+	its := y.page()
+	y.want(its, "Network.enable", o{})
+	if got := y.value(its, "fetch(location.href).then(r => r.status + ' ' + navigator.onLine)"); got != "200 true" {
+		t.Errorf("after it: %v", got)
+	}
+	sent := y.find("the request", func(f frame) bool {
+		return f.Method == "Network.requestWillBeSentExtraInfo" || f.Method == "Network.requestWillBeSent"
+	})
+	if strings.Contains(string(sent.Params), "X-Left") {
+		t.Errorf("its header is still sent: %s", sent.Params)
+	}
+}

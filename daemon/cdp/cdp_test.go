@@ -3,6 +3,7 @@ package cdp
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -10,12 +11,14 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/wire"
 )
 
 func TestFilters(t *testing.T) {
@@ -70,6 +73,26 @@ func TestSecrets(t *testing.T) {
 	l := &core.Lease{State: core.LeaseEnded}
 	if s.URL(l) != "" {
 		t.Error("a lease that has ended has an address")
+	}
+}
+
+// Whatever a client may set in a page is taken back with it, by a method that it may use.
+func TestWhatIsSetIsTakenBack(t *testing.T) {
+	for method, row := range wire.Methods {
+		domain, name, _ := strings.Cut(method, ".")
+		sets := strings.HasPrefix(name, "set") || strings.HasPrefix(name, "emulateNetwork") || strings.HasPrefix(name, "override")
+		if domain != "Emulation" && domain != "Network" || !sets || row.Needs != "" || row.Never != "" {
+			continue
+		}
+		if _, ok := undo[method]; !ok && !slices.Contains(stays, method) {
+			t.Errorf("%s stays set", method)
+		}
+	}
+	for method, back := range undo {
+		row, known := wire.Methods[back.method]
+		if _, is := wire.Methods[method]; !is || !known || row.Needs != "" || row.Never != "" || !json.Valid([]byte(back.params)) {
+			t.Errorf("%s is taken back by %+v", method, back)
+		}
 	}
 }
 

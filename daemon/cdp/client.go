@@ -265,6 +265,10 @@ func (c *client) dispatch(m message) {
 		c.children(s, m)
 	case m.Method == "Page.close":
 		c.closeTab(m, c.d.tabs[s.node.tab])
+	case m.Method == "Page.bringToFront":
+		// As Target.activateTarget: what is in front of the person stays there. A tab
+		// behind it is drawn and has the focus all the same.
+		c.reply(m, struct{}{})
 	case m.Method == "Page.disable", m.Method == "Inspector.disable":
 		// It stays on for the record; this session is told no more of it.
 		delete(s.enabled, domain)
@@ -320,6 +324,9 @@ func (c *client) forward(s *session, m message) {
 	if back, ok := undo[m.Method]; ok {
 		s.undo[back.method] = back
 	}
+	if m.Method == "Runtime.addBinding" {
+		s.bound(m.Params)
+	}
 	c.open++
 	c.openSum += m.size
 	c.request(o, func(result json.RawMessage, err *wire.CDPError) {
@@ -345,6 +352,18 @@ func (s *session) scripted(result json.RawMessage) {
 	}
 	params, _ := json.Marshal(map[string]string{"identifier": made.ID})
 	s.undo["script "+made.ID] = undone{"Page.removeScriptToEvaluateOnNewDocument", string(params)}
+}
+
+// bound has a binding taken back with its session: what calls it is not heard any more.
+func (s *session) bound(params json.RawMessage) {
+	var made struct {
+		Name string `json:"name"`
+	}
+	if json.Unmarshal(params, &made) != nil || made.Name == "" || len(s.undo) > maxOpen {
+		return
+	}
+	back, _ := json.Marshal(made)
+	s.undo["binding "+made.Name] = undone{"Runtime.removeBinding", string(back)}
 }
 
 // request asks for an action; the desk's mutex is held, also when f is called.

@@ -92,22 +92,33 @@ func (d *desk) watch(ctx context.Context) *core.Error {
 		return nil
 	}
 	for {
-		var link core.Nonce
-		d.s.engine.View(func(st *core.State, _ core.Now) { link = st.Links[d.slot].Nonce })
+		// Whose link it is is noted with the question: one that is lost meanwhile ends the
+		// desk, and what came by another is asked for anew.
+		asked := d.linked()
+		d.mu.Lock()
+		d.link = asked
+		d.mu.Unlock()
 		done := make(chan *wire.CDPError, 1)
+		var agent string
 		act := wire.Act{Verb: "cdp"}
 		res := <-d.act(order{act: act, raw: true, summary: "cdp: a client connects"}, func(result json.RawMessage, err *wire.CDPError) {
 			var told struct {
 				UserAgent string `json:"userAgent"`
 			}
 			json.Unmarshal(result, &told) //nolint:errcheck // then it stays unknown
-			d.agent, d.link = told.UserAgent, link
+			agent = told.UserAgent
 			done <- err
 		})
 		if res.Refusal == nil {
 			select {
 			case err := <-done:
-				if err == nil && d.userAgent() != "" {
+				if err == nil && agent != "" {
+					if d.linked() != asked {
+						continue
+					}
+					d.mu.Lock()
+					d.agent = agent
+					d.mu.Unlock()
 					return nil
 				}
 				return core.Refuse(core.CodeUnavailable, "the browser did not say which tabs it has", "connect again")
@@ -126,6 +137,12 @@ func (d *desk) watch(ctx context.Context) *core.Error {
 			return res.Refusal
 		}
 	}
+}
+
+// linked is the slot's link as it is now.
+func (d *desk) linked() (link core.Nonce) {
+	d.s.engine.View(func(st *core.State, _ core.Now) { link = st.Links[d.slot].Nonce })
+	return link
 }
 
 // told is called with an answer.
@@ -327,19 +344,41 @@ type undone struct{ method, params string }
 
 // undo lists, by method, what takes it back.
 var undo = map[string]undone{
-	"Emulation.setCPUThrottlingRate":       {"Emulation.setCPUThrottlingRate", `{"rate":1}`},
-	"Emulation.setDeviceMetricsOverride":   {"Emulation.clearDeviceMetricsOverride", `{}`},
-	"Emulation.setEmulatedMedia":           {"Emulation.setEmulatedMedia", `{"media":"","features":[]}`},
-	"Emulation.setGeolocationOverride":     {"Emulation.clearGeolocationOverride", `{}`},
-	"Emulation.setLocaleOverride":          {"Emulation.setLocaleOverride", `{}`},
-	"Emulation.setScriptExecutionDisabled": {"Emulation.setScriptExecutionDisabled", `{"value":false}`},
-	"Emulation.setTimezoneOverride":        {"Emulation.setTimezoneOverride", `{"timezoneId":""}`},
-	"Emulation.setTouchEmulationEnabled":   {"Emulation.setTouchEmulationEnabled", `{"enabled":false}`},
-	"Emulation.setUserAgentOverride":       {"Emulation.setUserAgentOverride", `{"userAgent":""}`},
-	"Network.setUserAgentOverride":         {"Emulation.setUserAgentOverride", `{"userAgent":""}`},
-	"Page.setInterceptFileChooserDialog":   {"Page.setInterceptFileChooserDialog", `{"enabled":false}`},
-	"Page.startScreencast":                 {"Page.stopScreencast", `{}`},
+	"Emulation.setAutoDarkModeOverride":           {"Emulation.setAutoDarkModeOverride", `{}`},
+	"Emulation.setCPUThrottlingRate":              {"Emulation.setCPUThrottlingRate", `{"rate":1}`},
+	"Emulation.setDefaultBackgroundColorOverride": {"Emulation.setDefaultBackgroundColorOverride", `{}`},
+	"Emulation.setDeviceMetricsOverride":          {"Emulation.clearDeviceMetricsOverride", `{}`},
+	"Emulation.setEmitTouchEventsForMouse":        {"Emulation.setEmitTouchEventsForMouse", `{"enabled":false}`},
+	"Emulation.setEmulatedMedia":                  {"Emulation.setEmulatedMedia", `{"media":"","features":[]}`},
+	"Emulation.setEmulatedVisionDeficiency":       {"Emulation.setEmulatedVisionDeficiency", `{"type":"none"}`},
+	"Emulation.setFocusEmulationEnabled":          {"Emulation.setFocusEmulationEnabled", `{"enabled":true}`},
+	"Emulation.setGeolocationOverride":            {"Emulation.clearGeolocationOverride", `{}`},
+	"Emulation.setIdleOverride":                   {"Emulation.clearIdleOverride", `{}`},
+	"Emulation.setLocaleOverride":                 {"Emulation.setLocaleOverride", `{}`},
+	"Emulation.setPageScaleFactor":                {"Emulation.resetPageScaleFactor", `{}`},
+	"Emulation.setScriptExecutionDisabled":        {"Emulation.setScriptExecutionDisabled", `{"value":false}`},
+	"Emulation.setScrollbarsHidden":               {"Emulation.setScrollbarsHidden", `{"hidden":false}`},
+	"Emulation.setTimezoneOverride":               {"Emulation.setTimezoneOverride", `{"timezoneId":""}`},
+	"Emulation.setTouchEmulationEnabled":          {"Emulation.setTouchEmulationEnabled", `{"enabled":false}`},
+	"Emulation.setUserAgentOverride":              {"Emulation.setUserAgentOverride", `{"userAgent":""}`},
+	"Network.emulateNetworkConditions":            {"Network.emulateNetworkConditions", online},
+	"Network.emulateNetworkConditionsByRule":      {"Network.emulateNetworkConditions", online},
+	"Network.overrideNetworkState":                {"Network.overrideNetworkState", online},
+	"Network.setBlockedURLs":                      {"Network.setBlockedURLs", `{"urls":[]}`},
+	"Network.setBypassServiceWorker":              {"Network.setBypassServiceWorker", `{"bypass":false}`},
+	"Network.setCacheDisabled":                    {"Network.setCacheDisabled", `{"cacheDisabled":false}`},
+	"Network.setExtraHTTPHeaders":                 {"Network.setExtraHTTPHeaders", `{"headers":{}}`},
+	"Network.setUserAgentOverride":                {"Emulation.setUserAgentOverride", `{"userAgent":""}`},
+	"Page.setInterceptFileChooserDialog":          {"Page.setInterceptFileChooserDialog", `{"enabled":false}`},
+	"Page.setWebLifecycleState":                   {"Page.setWebLifecycleState", `{"state":"active"}`},
+	"Page.startScreencast":                        {"Page.stopScreencast", `{}`},
 }
+
+const online = `{"offline":false,"latency":0,"downloadThroughput":-1,"uploadThroughput":-1}`
+
+// stays lists what a client can set that nothing but the end of the debugging takes back, or
+// of its domain.
+var stays = []string{"Emulation.setHardwareConcurrencyOverride", "Network.setAttachDebugStack"}
 
 func (d *desk) on(link core.Nonce) bool {
 	d.mu.Lock()
