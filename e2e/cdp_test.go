@@ -13,8 +13,10 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/remote"
+	"golang.org/x/sys/unix"
 
 	"sessiondock.dev/sessiondock/cli/demo"
+	"sessiondock.dev/sessiondock/daemon/cdp"
 	"sessiondock.dev/sessiondock/daemon/client"
 	"sessiondock.dev/sessiondock/daemon/core"
 	"sessiondock.dev/sessiondock/daemon/wire"
@@ -167,4 +169,9 @@ func TestAClientStartsTheBrowser(t *testing.T) {
 		f := x.ask(page, "Runtime.evaluate", evaluation("document.querySelector('#state')?.textContent"))
 		return strings.Contains(string(f.Result), `"0"`)
 	})
+	// Its link is known, though there was none when the client asked.
+	must(t, unix.Kill(hostPID(t, k.name), unix.SIGKILL))
+	if c := x.closed(); c.Code != cdp.CloseUnlinked {
+		t.Errorf("without its link the client was told %d %s", c.Code, c.Reason)
+	}
 }

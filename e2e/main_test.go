@@ -4,12 +4,16 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"sessiondock.dev/sessiondock/cli/demo"
 	"sessiondock.dev/sessiondock/e2e/programs"
 )
+
+// examplesDir holds the examples that the README leads to, beside the programs.
+const examplesDir = "examples"
 
 // TestMain builds the programs, and runs the tests in a home of their own and under
 // an ordinary uid, so that Chromium keeps its sandbox. Most of their time is waiting,
@@ -32,10 +36,22 @@ func prepare(bin string) error {
 	if err := programs.Build(bin); err != nil {
 		return err
 	}
+	examples := filepath.Join(bin, examplesDir)
+	if err := os.CopyFS(examples, os.DirFS("examples")); err != nil {
+		return err
+	}
+	build := exec.Command("go", "build", "-o", filepath.Join(examples, "chromedp", "chromedp"), "./examples/chromedp")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		return fmt.Errorf("build the example for chromedp: %w", err)
+	}
 	if _, err := os.Stat("clients/node_modules"); err != nil {
 		return nil
 	}
-	return os.CopyFS(filepath.Join(bin, clientsDir), os.DirFS("clients"))
+	if err := os.CopyFS(filepath.Join(bin, clientsDir), os.DirFS("clients")); err != nil {
+		return err
+	}
+	return os.Symlink(filepath.Join("..", clientsDir, "node_modules"), filepath.Join(examples, "node_modules"))
 }
 
 // ending ends what the tests shared, after the last of them.
