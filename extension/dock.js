@@ -353,7 +353,15 @@ export class Dock {
   #changed(entry) {
     if (!this.#dirty.has(entry)) this.#dirty.set(entry, this.#browser.monoMs());
     this.memory.touch();
+    // Whoever asked waits to hear whether it has sent something: the first request of an action at rest is told at once.
+    if (entry.how === 'barrier' && entry.requests.size > 0 && !this.#told.has(entry.action)) this.#report(entry);
     this.#reporting ??= setTimeout(() => this.#flush(), REPORT_MS);
+  }
+
+  /** Without a link there is nobody to tell; the next hello carries all of it. @param {Entry} entry */
+  #report(entry) {
+    if (!this.link.welcomed || this.ledger.get(entry.action) !== entry) return;
+    if (this.#told.get(entry.action) !== entry.rev) this.link.send({t: 'report', action: this.#tell(report(entry))});
   }
 
   /** Sends what has changed. An action under way is told of less often: it changes with each step. */
@@ -365,9 +373,7 @@ export class Dock {
       this.#dirty.delete(entry);
       // At rest, and nothing was seen of it: the host has said so, and drains say it again.
       if (quiet(entry) && !this.#told.has(entry.action)) continue;
-      // Without a link there is nobody to tell; the next hello carries all of it.
-      if (!this.link.welcomed || this.ledger.get(entry.action) !== entry) continue;
-      if (this.#told.get(entry.action) !== entry.rev) this.link.send({t: 'report', action: this.#tell(report(entry))});
+      this.#report(entry);
     }
     if (this.#dirty.size > 0) this.#reporting = setTimeout(() => this.#flush(), REPORT_MS);
     this.people.changed();

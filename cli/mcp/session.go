@@ -18,9 +18,10 @@ import (
 const (
 	// settleMost bounds how long a tool waits for what its action has started.
 	settleMost = 5 * time.Second
-	// settleFirst is how long a request takes to be told of, at least: the extension
-	// gathers its reports for 25 ms.
-	settleFirst = 30 * time.Millisecond
+	// settleFirst is how long a request that an action has begun may take to be told of:
+	// the browser tells the extension beside the action's own answer, and the extension
+	// tells of the first one at once.
+	settleFirst = 15 * time.Millisecond
 	// settleLook is how often the action is looked at meanwhile.
 	settleLook = 25 * time.Millisecond
 	// renewals is how often a lease is renewed within its time.

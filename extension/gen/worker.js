@@ -4638,7 +4638,13 @@ var Dock = class {
   #changed(entry) {
     if (!this.#dirty.has(entry)) this.#dirty.set(entry, this.#browser.monoMs());
     this.memory.touch();
+    if (entry.how === "barrier" && entry.requests.size > 0 && !this.#told.has(entry.action)) this.#report(entry);
     this.#reporting ??= setTimeout(() => this.#flush(), REPORT_MS);
+  }
+  /** Without a link there is nobody to tell; the next hello carries all of it. @param {Entry} entry */
+  #report(entry) {
+    if (!this.link.welcomed || this.ledger.get(entry.action) !== entry) return;
+    if (this.#told.get(entry.action) !== entry.rev) this.link.send({ t: "report", action: this.#tell(report(entry)) });
   }
   /** Sends what has changed. An action under way is told of less often: it changes with each step. */
   #flush() {
@@ -4648,8 +4654,7 @@ var Dock = class {
       if (entry.how === "open" && now - since < UNDER_WAY_MS) continue;
       this.#dirty.delete(entry);
       if (quiet(entry) && !this.#told.has(entry.action)) continue;
-      if (!this.link.welcomed || this.ledger.get(entry.action) !== entry) continue;
-      if (this.#told.get(entry.action) !== entry.rev) this.link.send({ t: "report", action: this.#tell(report(entry)) });
+      this.#report(entry);
     }
     if (this.#dirty.size > 0) this.#reporting = setTimeout(() => this.#flush(), REPORT_MS);
     this.people.changed();

@@ -38,6 +38,22 @@ test('by document: begun, answered, and nothing of the query', async () => {
   assert.equal(it.requests()[0].state, 'answered', 'what was answered stays so');
 });
 
+test('the first request of an action that has come to rest is told at once, before the answer to its barrier', async () => {
+  const it = await clicked();
+  it.begin();
+  it.port.heard.length = 0;
+  it.cmd({kind: 'barrier', method: ''});
+  await settle();
+  assert.deepEqual(it.port.heard.map(({t}) => t).slice(0, 2), ['report', 'cmd.result']);
+
+  await it.click({action: 'A2'});
+  it.cmd({kind: 'barrier', method: '', action: 'A2'});
+  await settle();
+  it.port.heard.length = 0;
+  it.begin();
+  assert.deepEqual(it.port.heard.map(({t, action}) => [t, action?.action]), [['report', 'A2']], 'in the turn in which it is seen');
+});
+
 test('a failure is told in Chromium’s words', async () => {
   const it = await clicked();
   it.end('requestError', it.begin(), {error: 'net::ERR_ABORTED'});
