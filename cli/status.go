@@ -172,6 +172,10 @@ func (p *page) local(s *core.Status) {
 		p.item("%s: %s for %s (action %s)", c.Summary, c.Local, left(c.RunningMs), c.Action)
 	}
 	for _, d := range s.Local.Documents {
+		if d.Document == "" {
+			p.item("any page: a script of %s may still run in it; the extension was loaded anew and has forgotten where", d.Agent)
+			continue
+		}
 		why := d.Why
 		switch d.Why {
 		case "agent_script":

@@ -35,6 +35,8 @@ export class Dock {
   #instance;
   /** The epoch last granted to this life, 0 if none. */
   #granted = 0;
+  /** This run of the browser has just begun, or what was known of it is gone, and no daemon has recorded that yet. */
+  #anew = false;
   /** The epoch for which the visible tabs were worked out. */
   #lent = 0;
   /** Entries with news, and since when. @type {Map<Entry, number>} */ #dirty = new Map();
@@ -163,6 +165,7 @@ export class Dock {
     // One tab that cannot be looked into does not keep the others from being known.
     const learnt = (/** @type {unknown} */ error) => note('could not look into a tab', error);
     await Promise.all(this.tabs.all().map(({tab}) => this.documents.learn(tab).catch(learnt)));
+    this.#anew = stored.run !== true || stored.anew === true;
     this.ledger.restore(stored.ledger);
     this.documents.restore(stored.scripts);
     if (Array.isArray(stored.apart)) for (const tab of stored.apart) this.tabs.setApart(tab);
@@ -171,7 +174,7 @@ export class Dock {
     this.#early = null;
     // Not before: what a former worker stored is not to be written over unread.
     this.memory.keep(() => ({
-      run: true, ledger: this.ledger.snapshot(), scripts: this.documents.scripts(), starts: this.link.attempt,
+      run: true, anew: this.#anew, ledger: this.ledger.snapshot(), scripts: this.documents.scripts(), starts: this.link.attempt,
       apart: this.tabs.apart(), probes: this.probe.tabs(),
     }));
     this.memory.touch();
@@ -198,6 +201,7 @@ export class Dock {
     };
     this.#helloHold = this.memory.hold;
     if (this.#helloHold) hello.hold = this.#helloHold;
+    if (this.#anew) hello.anew = true;
     this.link.send(hello);
   }
 
@@ -263,6 +267,7 @@ export class Dock {
     this.gate.linked = true;
     this.gate.raise(epoch);
     this.memory.see(epoch, seq);
+    this.#anew = false;
     this.memory.touch();
     this.people.linkIs('up');
     this.people.tell(this.#helloHold);

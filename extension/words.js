@@ -166,8 +166,8 @@ function connected(it, status, ageMs, slot) {
     small: c.local === 'unknown' ? 'Whether it ran is not known' : `Running for ${span(c.running_ms + ageMs)}`,
   }));
   const documents = rows(status.local?.documents).map((d) => ({
-    text: String(d.url || 'A page'),
-    small: d.why === 'agent_script' ? `Holds a script of ${d.agent || 'an agent'}` : 'Input may still be queued here',
+    text: d.document ? String(d.url || 'A page') : 'Any page',
+    small: d.why === 'agent_script' ? `${d.document ? 'Holds' : 'May hold'} a script of ${d.agent || 'an agent'}` : 'Input may still be queued here',
   }));
   const requests = rows(status.remote?.requests).map((r) => ({
     text: `${r.method} ${r.url}`,

@@ -437,11 +437,24 @@ func (b *browser) barrier(by *worker, call, tabID int64, wanted string) {
 		b.fail(by, call, "No tab with id")
 		return
 	}
-	d := t.document
-	d.queue = append(d.queue, &work{kind: "barrier", call: call, by: by, tabID: t.id, wanted: wanted})
-	if !d.busy && len(d.queue) == 1 && !b.w.one(3) {
-		b.later(by, func() { b.handle(d) })
+	put := func() {
+		d := t.document
+		d.queue = append(d.queue, &work{kind: "barrier", call: call, by: by, tabID: t.id, wanted: wanted})
+		if !d.busy && len(d.queue) == 1 && !b.w.one(3) {
+			b.later(by, func() { b.handle(d) })
+		}
 	}
+	if t.going == nil || !b.w.one(2) {
+		put()
+		return
+	}
+	// What is under way is committed before it gets there.
+	b.later(by, func() {
+		if t.going != nil {
+			b.commit(t, page)
+		}
+		put()
+	})
 }
 
 // handle lets a document come to what is first in its queue.
@@ -479,6 +492,8 @@ func (b *browser) handle(d *document) {
 func (b *browser) reacts(d *document, by tag, script bool) {
 	switch n := b.w.rng.IntN(10); {
 	case n < 3:
+	case script && n < 6:
+		d.scripts = append(d.scripts, by)
 	case n < 7:
 		b.request(d, "POST", "xmlhttprequest", by)
 	case n < 8 && d.current:
@@ -486,8 +501,6 @@ func (b *browser) reacts(d *document, by tag, script bool) {
 		b.navigate(d.tab, &navigation{tag: by, url: page, post: b.w.one(2)})
 	case n < 9:
 		b.request(d, "GET", "xmlhttprequest", by)
-	case script:
-		d.scripts = append(d.scripts, by)
 	}
 }
 
@@ -570,6 +583,20 @@ func (b *browser) quit() {
 	b.sleep()
 	b.requests = slices.DeleteFunc(b.requests, func(*request) bool { return b.w.one(2) })
 	b.slot.browsers = slices.DeleteFunc(b.slot.browsers, func(o *browser) bool { return o == b })
+}
+
+// loadAnew loads the extension anew, as an update of it does: its debugging ends, and what it
+// kept of this run of the browser is gone. Pages and profile stay.
+func (b *browser) loadAnew() {
+	b.w.logf("%s: the extension is loaded anew", b.launch)
+	b.sleep()
+	b.session = map[string]string{}
+	for _, t := range b.tabs {
+		if t.attached {
+			t.attached = false
+			b.cut(t, "Detached while handling command.")
+		}
+	}
 }
 
 // sleep ends the worker's life, and with its port its host.

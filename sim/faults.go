@@ -26,16 +26,18 @@ var plants = []plant{
 		"a drain counts without an acknowledgement", false},
 	// That a pull waits for the drain is a second lock: nothing is offered before what the
 	// former holder left has been drained, and a browser that came up since has nothing of it.
-	// That a worker does not vouch for scripts which another one saw begin needs a worker
-	// without its browser's memory: an extension that is loaded anew, which no schedule does.
 	{"daemon/core/link.go", "min(GrantTTLMs, l.Expires.LeftMs(t.now))", "GrantTTLMs", "L7",
 		"a grant lives longer than its lease", false},
-	{"daemon/core/link.go", "in.Mark > s.Ceiling || in.MarkSeq > max(told, s.SeqAdopted)", "false", "L14",
+	{"daemon/core/link.go", "regressed := in.Mark > s.Ceiling || in.MarkSeq > max(told, s.SeqAdopted)", "regressed := false", "L14",
 		"a restored copy of the database is served", false},
 	{"daemon/core/link.go", "in.Person && in.Mark > s.PersonUntil && s.Holder.Kind != \"human\"", "false", "I14",
 		"a takeover that was not recorded is forgotten", false},
 	{"daemon/core/link.go", "!listed[id] && a.Instance == link.Instance", "!listed[id] && (a.Instance == link.Instance || !listed[id])", "I6",
 		"a worker that did not have the grant vouches that nothing was dispatched", false},
+	{"daemon/core/link.go", "	if (in.Anew || regressed) && t.anyPage(s) {\n", "	if regressed && t.anyPage(s) {\n", "I8",
+		"an extension that was loaded anew is taken to have seen every script", false},
+	// That it says so until a daemon has heard it needs two ends of workers within a moment:
+	// the extension's fence.test.js makes them.
 	{"daemon/core/control.go", "			if d.Agent != agent {\n", "			if false {\n", "I8",
 		"a page with another agent's script is handed on", false},
 	{"daemon/core/control.go", `	case "acknowledged", "draining":`, `	case "acknowledged":`, "I8",

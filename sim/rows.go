@@ -312,6 +312,12 @@ func happenings() []row {
 			d.submit(core.Tick{}, func(core.Result) { d.ticking = false })
 		}),
 		of("a moment", 20, always, func(w *world, _ *world) { w.pass(int64(pick(w, []int{5, 30, 30, 250}))) }),
+		of("seconds pass on the way to the worker", 3, hostsThat(func(h *host) bool { return len(h.pipe) > 0 }), func(w *world, h *host) {
+			w.pass(int64(pick(w, []int{1_000, 2_100, 3_500})))
+			for len(h.pipe) > 0 && w.broken == nil {
+				h.read()
+			}
+		}),
 		of("seconds", 5, always, func(w *world, _ *world) { w.pass(int64(pick(w, []int{1_000, 2_100, 5_100, 5_100, 16_000, 33_000}))) }),
 		fault("the wall clock jumps", 5, always, func(w *world, _ *world) {
 			by := int64(pick(w, []int{-86_400_000, 86_400_000, -3_600_000}))
@@ -343,6 +349,7 @@ func happenings() []row {
 			}
 		}),
 		fault("worker is killed", 8, awake, func(w *world, b *browser) { b.sleep() }),
+		fault("the extension is loaded anew", 6, browsers, func(w *world, b *browser) { b.loadAnew() }),
 		fault("browser ends", 6, browsers, func(w *world, b *browser) { b.quit() }),
 		fault("a commit will fail", 6, up, func(w *world, d *daemon) { w.disk.torn = true }),
 		fault("the disk is full", 4, up, func(w *world, d *daemon) { w.disk.full = true }),

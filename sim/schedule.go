@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"sessiondock.dev/sessiondock/daemon/core"
@@ -61,11 +62,35 @@ func (w *world) mood() {
 	if w.one(4) {
 		w.favourite = pick(w, []string{"navigate", "evaluate", "evaluate"})
 	}
+	if w.one(4) {
+		t := pick(w, themes)
+		w.favourite = t.verb
+		for i := range rows {
+			if slices.Contains(t.rows, rows[i].name) {
+				w.weights[i] = often
+			}
+		}
+	}
 	for _, of := range [][]int{things, faults} {
 		if i := pick(w, of); w.one(2) {
 			w.weights[i] = often
 		}
 	}
+}
+
+// themes are things that show something only together: every fourth schedule is about one.
+var themes = []struct {
+	verb string // which agents like best
+	rows []string
+}{
+	// An agent's code in a page, and all that may forget it before another one comes.
+	{"evaluate", []string{"act", "release", "acquire", "the extension is loaded anew", "worker is killed", "a moment"}},
+	// What is still seen when a person presses.
+	{"snapshot", []string{"act", "a person presses Take over", "messages change places", "read a result"}},
+	// A grant that comes late, and a command after it.
+	{"click", []string{"act", "acquire", "claim", "seconds pass on the way to the worker"}},
+	// A page that is left while input is queued in it.
+	{"click", []string{"act", "a page is busy", "a person reloads", "takeover"}},
 }
 
 // often is the weight of what a schedule is about.

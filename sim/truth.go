@@ -482,7 +482,7 @@ func (t *truth) granted(w *world, s *core.Slot) {
 				}
 			}
 			for _, m := range d.scripts {
-				if t.restored && w.disk.actions[m.action] == nil {
+				if a := w.disk.actions[m.action]; t.restored && (a == nil || !a.Sent) {
 					continue // a copy from before it, and a worker that was killed before it had stored it
 				}
 				if by := t.of(m.action); by != nil && string(by.agent) != s.Holder.Name {

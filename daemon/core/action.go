@@ -119,7 +119,15 @@ func (t *tx) expect(w *Work, in Act) (Expect, *Error) {
 func (t *tx) send(a *Action) {
 	a.Sent = true
 	a.Local = Running
+	if s := t.seeSlot(a.Slot); a.leavesCode() && s.Launch != nil && s.Launch.ScriptOf != a.Agent {
+		t.slot(a.Slot).Launch.ScriptOf = a.Agent
+	}
 	t.emit(SendAction{Slot: a.Slot, Epoch: a.Epoch, Action: a.Action})
+}
+
+// leavesCode says whether code of the action's agent may stay in a page.
+func (a *Action) leavesCode() bool {
+	return a.Class == Write && (a.Verb == "evaluate" || a.Verb == "cdp")
 }
 
 // gateCodes are the refusals by which the second or the third gate speaks about

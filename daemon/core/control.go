@@ -247,7 +247,11 @@ func (t *tx) blocks(s *Slot, agent AgentName) []block {
 	if agent != "" {
 		for _, d := range s.Scripts {
 			if d.Agent != agent {
-				private(CodeBusy, false, "a page with another agent's script is still open", "a page with a script of %s is still open: %s; reload or close it, or stop it: sessiondock takeover %s --stop-page", d.Agent, d.URL, s.Name)
+				text := fmt.Sprintf("a page with a script of %s is still open: %s; reload or close it, or stop it: sessiondock takeover %s --stop-page", d.Agent, d.URL, s.Name)
+				if d.Document == "" {
+					text = fmt.Sprintf("any page may still hold a script of %s: the browser's extension was loaded anew and has forgotten which; stop the browser: sessiondock slot stop %s", d.Agent, s.Name)
+				}
+				private(CodeBusy, false, "a page with another agent's script is still open", "%s", text)
 			}
 		}
 	}
@@ -456,7 +460,8 @@ func (t *tx) stopPage(in StopPage) *Error {
 	if !t.link(s.Name).Up() {
 		return Refuse(CodeUnavailable, "the slot's extension is not connected", "stop the browser: sessiondock slot stop "+string(s.Name))
 	}
-	if len(in.Tabs) == 0 && len(s.Pending)+len(s.Scripts) == 0 && !t.working(s) {
+	named := slices.ContainsFunc(s.Scripts, func(d DocNow) bool { return d.Document != "" })
+	if len(in.Tabs) == 0 && len(s.Pending) == 0 && !named && !t.working(s) {
 		return Refuse(CodeConflict, "no page of this slot is known to hold an agent's work", "name the tab in the popup, or end the browser: sessiondock slot stop "+string(s.Name))
 	}
 	t.emit(SendStopPage{Slot: s.Name, Epoch: s.Epoch, Tabs: in.Tabs})

@@ -223,6 +223,7 @@ type (
 		Mark     Epoch
 		MarkSeq  int64
 		Person   bool
+		Anew     bool   // it remembers nothing of this run of the browser, which may have just begun
 		Hold     HoldID // empty: none
 		StopPage bool   // the hold asks for it
 		Tabs     []Tab

@@ -47,12 +47,18 @@ func (t *tx) hello(in Hello) *Error {
 		return stale(in.Slot)
 	}
 	t.setLink(s.Name, LinkState{Nonce: in.Nonce, Instance: in.Instance, Mark: in.Mark, MarkSeq: in.MarkSeq})
-	t.log("hello", s, "", "", fmt.Sprintf("extension instance %s, mark %d", clip(string(in.Instance), 40), in.Mark))
 	told := s.Told
 	if told == 0 {
 		told = t.s.Seq // of a database that did not keep it
 	}
-	if in.Mark > s.Ceiling || in.MarkSeq > max(told, s.SeqAdopted) {
+	regressed := in.Mark > s.Ceiling || in.MarkSeq > max(told, s.SeqAdopted)
+	what := fmt.Sprintf("extension instance %s, mark %d", clip(string(in.Instance), 40), in.Mark)
+	// A copy of the database may be from before it was loaded anew.
+	if (in.Anew || regressed) && t.anyPage(s) {
+		what += "; which pages hold a script is forgotten"
+	}
+	t.log("hello", s, "", "", what)
+	if regressed {
 		t.regressed(s, in, told)
 		return nil
 	}
@@ -74,6 +80,18 @@ func (t *tx) hello(in Hello) *Error {
 	}
 	t.fence(s, in.Hold, false)
 	return nil
+}
+
+// anyPage takes every page of the slot's launch for one with an agent's script, if there
+// was any: the extension was loaded anew while the launch went on. Scripts run in more
+// documents than actions name (a DevTools client has one run in each new document), so
+// nothing but the launch's end shows that none is left.
+func (t *tx) anyPage(s *Slot) bool {
+	if s.Launch == nil || s.Launch.ScriptOf == "" {
+		return false
+	}
+	s.Scripts = []DocNow{{Why: "agent_script", Agent: s.Launch.ScriptOf}}
+	return true
 }
 
 // regressed closes a slot whose browser has seen more than this database, until a person
@@ -166,7 +184,7 @@ func (t *tx) fenced(in Fenced) *Error {
 	s.Fence.State = "draining"
 	s.Fence.Deadline = t.now.In(DrainMs + DrainGraceMs)
 	s.Pending = nil
-	var scripts []DocNow
+	scripts := slices.DeleteFunc(slices.Clone(s.Scripts), func(d DocNow) bool { return d.Document != "" })
 	for _, d := range in.Documents {
 		if d.Why == "agent_script" {
 			d.Agent = t.scriptAgent(s, d.Document)
@@ -175,22 +193,10 @@ func (t *tx) fenced(in Fenced) *Error {
 			s.Pending = append(s.Pending, d)
 		}
 	}
-	t.keepScripts(s, scripts)
+	s.Scripts = scripts
 	t.log("fenced", s, "", "", fmt.Sprintf("acknowledged, %d reports, %d documents", len(in.Reports), len(in.Documents)))
 	t.touch(s.Name)
 	return nil
-}
-
-// keepScripts sets the documents with agents' scripts to what the extension lists.
-// An instance that did not see them begin cannot say that they ended.
-func (t *tx) keepScripts(s *Slot, listed []DocNow) {
-	instance := t.link(s.Name).Instance
-	for _, old := range s.Scripts {
-		if s.ScriptsBy != instance && !slices.ContainsFunc(listed, func(d DocNow) bool { return d.Document == old.Document }) {
-			listed = append(listed, old)
-		}
-	}
-	s.Scripts, s.ScriptsBy = listed, instance
 }
 
 // scriptAgent names the agent whose script ran in a document.
@@ -260,7 +266,7 @@ func (t *tx) documentEnded(in DocumentEnded) *Error {
 		return stale(in.Slot)
 	}
 	s := t.slot(in.Slot)
-	gone := func(d DocNow) bool { return d.Document == in.Document }
+	gone := func(d DocNow) bool { return d.Document == in.Document && d.Document != "" }
 	s.Scripts = slices.DeleteFunc(s.Scripts, gone)
 	s.Pending = slices.DeleteFunc(s.Pending, gone)
 	for _, id := range t.openActions(s.Name) {

@@ -153,6 +153,7 @@ func randomInput(rt *rapid.T, w *world) core.Input {
 		}
 		return core.Hello{
 			Slot: slot, Nonce: n, Instance: core.InstanceID(fmt.Sprintf("worker-%d", rapid.IntRange(1, 2).Draw(rt, "worker"))),
+			Anew: rapid.IntRange(0, 3).Draw(rt, "anew") == 0,
 			Mark: mark, Person: rapid.Bool().Draw(rt, "person"), Hold: core.HoldID(rapid.SampledFrom([]string{"", "", "h1", "h3"}).Draw(rt, "hold")), Reports: reports,
 		}
 	case 10:
@@ -208,7 +209,7 @@ func randomInput(rt *rapid.T, w *world) core.Input {
 		}
 		return core.Act{
 			Action: core.ActionID(w.id("action")), Lease: lease.ID, Cap: lease.CapHash, ID: id, Epoch: epoch,
-			Verb: "click", Class: class, Summary: "click", BodyHash: "h", DeadlineMs: 10_000,
+			Verb: rapid.SampledFrom([]string{"click", "evaluate"}).Draw(rt, "verb"), Class: class, Summary: "click", BodyHash: "h", DeadlineMs: 10_000,
 		}
 	case 7:
 		if action != nil {

@@ -130,6 +130,49 @@ func TestScriptKeepsTheSlotFromOtherAgents(t *testing.T) { // I8
 	}
 }
 
+// An extension that is loaded anew cannot list what it has forgotten, and not every script
+// is told of before a fence: from then on any page of that browser may hold one.
+func TestAnExtensionLoadedAnewForgetsNoScript(t *testing.T) { // I8
+	w := prepared(t)
+	l := w.acquire("token-a")
+	res := w.must(core.Act{
+		Action: "script", Lease: l.ID, Cap: l.CapHash, ID: w.clientID(), Epoch: w.slot().Epoch,
+		Verb: "evaluate", Class: core.Write, Summary: "evaluate", BodyHash: "h", DeadlineMs: 30_000,
+	})
+	w.must(core.LinkLost{Slot: "shop", Nonce: nonce, Why: "the extension is loaded anew"})
+	w.must(core.LinkUp{Slot: "shop", Nonce: "link-2"})
+	w.must(core.Hello{Slot: "shop", Nonce: "link-2", Instance: "worker-2", Anew: true})
+	w.drain("link-2")
+	w.must(core.Takeover{Slot: "shop", Surface: "popup", By: "human:popup"})
+	w.drain("link-2")
+	if st := core.StatusOf(w.s, w.now, "shop"); !strings.Contains(dump(st.Sentences.Warnings), "Code that the agent put into this page may still run") {
+		t.Fatalf("warnings: %s", dump(st.Sentences.Warnings))
+	}
+	w.refused(core.CodeConflict, core.StopPage{Slot: "shop", By: "human:popup"}) // which, nobody knows
+	w.must(core.Resolve{Action: res.Action.Action, Verdict: core.NotApplied, By: "human:cli"})
+	w.must(core.Handback{Slot: "shop", By: "human:popup"})
+	w.drain("link-2")
+	w.must(core.DocumentEnded{Slot: "shop", Nonce: "link-2", Document: "", How: "closed"})
+	w.must(core.Acquire{Lease: "other", Token: "token-b", CapHash: "c", RequestID: "r-b", Binding: "admin", ForMs: 60_000, WaitMs: 3_600_000})
+	if got := w.s.Leases["other"].State; got != core.LeaseWaiting {
+		t.Fatalf("another agent is %s in a browser whose pages may hold a script of agent-a", got)
+	}
+	if why := core.StatusOf(w.s, w.now, "shop").Queue[0].Reasons; !strings.Contains(why[0], "slot stop shop") {
+		t.Fatalf("it waits because: %q", why)
+	}
+	w.must(core.LaunchEnded{Slot: "shop", Launch: w.slot().Launch.ID, Verified: true, Clean: true, How: "stopped"})
+	if got := w.s.Leases["other"].State; got != core.LeaseGranted {
+		t.Fatalf("the other agent is %s after the browser has ended", got)
+	}
+	// The next browser has just begun: nothing is forgotten, and nothing was there.
+	w.launch()
+	w.must(core.LinkUp{Slot: "shop", Nonce: "link-3"})
+	w.must(core.Hello{Slot: "shop", Nonce: "link-3", Instance: "worker-3", Anew: true})
+	if d := w.slot().Scripts; len(d) != 0 {
+		t.Fatalf("scripts of a new browser: %s", dump(d))
+	}
+}
+
 func TestDaemonRestartIsUnknownUntilTheWatcherReports(t *testing.T) { // I1, I14
 	w := prepared(t)
 	l := w.acquire("token-a")

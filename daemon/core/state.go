@@ -55,11 +55,13 @@ type Slot struct {
 	LastHold    HoldID   `json:"last_hold,omitzero"`   // the hold that the last takeover answered
 	Fence       FenceNow `json:"fence"`
 
-	Launch     *Launch  `json:"launch,omitzero"`
-	Generation int64    `json:"generation,omitzero"` // of the last launch
-	Scripts    []DocNow `json:"scripts,omitzero"`    // documents with an agent's script, not known to have ended
-	Pending    []DocNow `json:"pending,omitzero"`    // documents with input pending, during a drain
-	Reasons    []Reason `json:"reasons,omitzero"`    // of quarantine, apart from the actions themselves
+	Launch     *Launch `json:"launch,omitzero"`
+	Generation int64   `json:"generation,omitzero"` // of the last launch
+	// Scripts are documents with an agent's script, not known to have ended. One without an
+	// identifier stands for every document of the launch.
+	Scripts []DocNow `json:"scripts,omitzero"`
+	Pending []DocNow `json:"pending,omitzero"` // documents with input pending, during a drain
+	Reasons []Reason `json:"reasons,omitzero"` // of quarantine, apart from the actions themselves
 	// PersonUntil is the highest epoch up to which what people did is recorded. An
 	// extension that was fenced for a person above it tells of a takeover that a daemon
 	// did not live to record.
@@ -71,7 +73,6 @@ type Slot struct {
 	// SeqAdopted is the journal sequence of an extension's mark that a person has
 	// accepted although this journal is behind it.
 	SeqAdopted int64      `json:"seq_adopted,omitzero"`
-	ScriptsBy  InstanceID `json:"scripts_by,omitzero"` // the worker that vouches for Scripts
 	LastAgent  AgentName  `json:"last_agent,omitzero"` // the last agent that held the slot
 	Keys       []KeyClaim `json:"keys,omitempty"`      // conflict keys that the slot holds, by name
 	// Starting: a browser is wanted and its launch is not recorded yet. A launch that
@@ -129,15 +130,16 @@ type Launch struct {
 	SecretHash string `json:"secret_hash,omitzero"`
 	Debug      string `json:"debug,omitzero"` // debugging switches of a test launch
 	// Bypasses are the ways round the fence that were seen open in it.
-	Bypasses  []string `json:"bypasses,omitempty"`
-	BootID    string   `json:"boot_id,omitzero"`
-	Linked    bool     `json:"linked,omitzero"` // a host of it was attested
-	StartedMs int64    `json:"started,omitzero"`
-	EndedMs   int64    `json:"ended,omitzero"`
-	ByPerson  bool     `json:"by_person,omitzero"`  // a person started it; it is not stopped for another's sake
-	StopAsked bool     `json:"stop_asked,omitzero"` // a person asked for its end
-	StopNow   bool     `json:"stop_now,omitzero"`   // at once, not cleanly
-	How       string   `json:"how,omitzero"`        // how its end was verified, or why not
+	Bypasses  []string  `json:"bypasses,omitempty"`
+	BootID    string    `json:"boot_id,omitzero"`
+	Linked    bool      `json:"linked,omitzero"` // a host of it was attested
+	StartedMs int64     `json:"started,omitzero"`
+	EndedMs   int64     `json:"ended,omitzero"`
+	ByPerson  bool      `json:"by_person,omitzero"`  // a person started it; it is not stopped for another's sake
+	StopAsked bool      `json:"stop_asked,omitzero"` // a person asked for its end
+	StopNow   bool      `json:"stop_now,omitzero"`   // at once, not cleanly
+	ScriptOf  AgentName `json:"script_of,omitzero"`  // the agent that last sent it what may leave code in pages
+	How       string    `json:"how,omitzero"`        // how its end was verified, or why not
 }
 
 // Live says whether the launch may have running processes.

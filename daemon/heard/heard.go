@@ -14,7 +14,7 @@ const maxDocuments = 1024
 func Hello(slot core.SlotName, m *wire.Hello) core.Hello {
 	in := core.Hello{
 		Slot: slot, Nonce: m.Nonce, Instance: m.Instance, Mark: m.Mark.Epoch, MarkSeq: m.Mark.Seq,
-		Person: m.Mark.Person, Reports: reports(m.Actions),
+		Person: m.Mark.Person, Anew: m.Anew, Reports: reports(m.Actions),
 	}
 	if m.Hold != nil {
 		in.Hold, in.StopPage, in.Tabs = m.Hold.ID, m.Hold.StopPage, Tabs(m.Hold.Tabs)

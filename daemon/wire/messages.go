@@ -72,8 +72,9 @@ type Hello struct {
 	Instance core.InstanceID `json:"instance"`
 	Mark     Mark            `json:"mark"`
 	Hold     *Hold           `json:"hold,omitempty"`
-	Granted  core.Epoch      `json:"granted"` // the epoch last granted to this instance, 0 if none
-	Actions  []ActionReport  `json:"actions"` // every action not yet forgotten
+	Granted  core.Epoch      `json:"granted"`        // the epoch last granted to this instance, 0 if none
+	Anew     bool            `json:"anew,omitempty"` // it remembers nothing of this run of the browser: that has just begun, or the extension was loaded anew
+	Actions  []ActionReport  `json:"actions"`        // every action not yet forgotten
 }
 
 // Mark is the extension's high-water mark, kept in storage.local of the profile.

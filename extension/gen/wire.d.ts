@@ -664,6 +664,11 @@ export interface Hello {
   hold?: Hold | null;
   /** the epoch last granted to this instance, 0 if none */
   granted: Epoch;
+  /**
+   * it remembers nothing of this run of the browser: that has just begun, or the
+   * extension was loaded anew
+   */
+  anew?: boolean;
   /** every action not yet forgotten */
   actions: ActionReport[] | null;
 }

@@ -357,6 +357,7 @@ export const MESSAGES = Object.freeze({
     mark: { kind: 'object', struct: 'Mark' },
     hold: { kind: 'object', optional: true, nullable: true, struct: 'Hold' },
     granted: { kind: 'uint' },
+    anew: { kind: 'bool', optional: true },
     actions: { kind: 'array', nullable: true, element: { kind: 'object', struct: 'ActionReport' } },
   },
   'welcome': {

@@ -19,6 +19,22 @@ test('hello comes first, and says all that is known', async () => {
   assert.deepEqual(hello.actions, []);
 });
 
+test('that nothing is remembered of this run of the browser is said until a daemon has taken it', async () => {
+  const it = await rig();
+  it.up('n1', 0);
+  assert.equal(it.port.last('hello').anew, true);
+  await until('stored', () => it.fake.session.run === true);
+  const after = (/** @type {any} */ former) =>
+    rig({before: (fake) => Object.assign(fake, {local: former.fake.local, session: structuredClone(former.fake.session)})});
+  const next = await after(it); // no daemon has answered the first one
+  next.up('n2', 1);
+  assert.equal(next.port.last('hello').anew, true);
+  await until('stored', () => next.fake.session.anew === false);
+  const last = await after(next);
+  last.up('n3', 1);
+  assert.equal(last.port.last('hello').anew, undefined);
+});
+
 test('fenced is answered in the turn of the fence, and nothing older is dispatched after it', async () => {
   const it = await (await rig()).granted();
   it.fake.did.length = 0;

@@ -40,6 +40,17 @@ test('an agent has control: who, for how long now, what runs', () => {
   assert.deepEqual(v.requests, [{text: 'POST https://shop.test/save', small: 'Not answered yet'}]);
 });
 
+test('where an agent’s code may go on: in a page, or in any of them', () => {
+  const documents = [
+    {document: 'D1', tab: 1, url: 'https://shop.test/', why: 'agent_script', agent: 'claude'},
+    {document: '', tab: 0, url: '', why: 'agent_script', agent: 'claude'},
+  ];
+  assert.deepEqual(view(it({status: status({local: {state: 'running', commands: [], documents}})}), 0).documents, [
+    {text: 'https://shop.test/', small: 'Holds a script of claude'},
+    {text: 'Any page', small: 'May hold a script of claude'},
+  ]);
+});
+
 test('a pressed button reads as a hold until the daemon has answered, and offers nothing else', () => {
   const v = view(it({hold: {since_ms: 1, told: true}}), 0);
   assert.deepEqual([v.state, v.takeover.enabled, v.handback], ['held', false, null]);
