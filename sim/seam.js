@@ -69,6 +69,7 @@ globalThis.startWorker = (native) => {
     saveSession: (items) => now(native.save('session', JSON.stringify(items))),
     wakeEveryHalfMinute: () => now(''),
     badge: () => now(''),
+    leaveForBlank: () => now(''), // no schedule goes to about:blank
     // Of probes, which no schedule asks for (rows.go, never).
     gotoTab: () => now(''),
     readText: () => now(''),
