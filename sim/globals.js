@@ -9,6 +9,14 @@ globalThis.URL = class {
     this.origin = this.protocol === 'about:' ? 'null' : `${this.protocol}//${this.host}`;
     this.pathname ||= '/';
   }
+
+  static parse(text) {
+    try {
+      return new URL(text);
+    } catch {
+      return null;
+    }
+  }
 };
 
 globalThis.TextEncoder = class {

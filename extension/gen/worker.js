@@ -353,6 +353,7 @@ var MESSAGES = Object.freeze({
     mark: { kind: "object", struct: "Mark" },
     hold: { kind: "object", optional: true, nullable: true, struct: "Hold" },
     granted: { kind: "uint" },
+    anew: { kind: "bool", optional: true },
     actions: { kind: "array", nullable: true, element: { kind: "object", struct: "ActionReport" } }
   },
   "welcome": {
@@ -4029,7 +4030,7 @@ var Memory = class {
   async load() {
     const [local, session] = await Promise.all([
       this.#browser.loadLocal(["mark", "hold"]),
-      this.#browser.loadSession(["run", "ledger", "scripts", "starts", "apart", "probes"])
+      this.#browser.loadSession(["run", "anew", "ledger", "scripts", "starts", "apart", "probes"])
     ]);
     const mark = (
       /** @type {any} */
@@ -4321,6 +4322,8 @@ var Dock = class {
   #instance;
   /** The epoch last granted to this life, 0 if none. */
   #granted = 0;
+  /** This run of the browser has just begun, or what was known of it is gone, and no daemon has recorded that yet. */
+  #anew = false;
   /** The epoch for which the visible tabs were worked out. */
   #lent = 0;
   /** Entries with news, and since when. @type {Map<Entry, number>} */
@@ -4448,6 +4451,7 @@ var Dock = class {
     for (const tab of tabs) this.tabs.put(tab);
     const learnt = (error) => note("could not look into a tab", error);
     await Promise.all(this.tabs.all().map(({ tab }) => this.documents.learn(tab).catch(learnt)));
+    this.#anew = stored.run !== true || stored.anew === true;
     this.ledger.restore(stored.ledger);
     this.documents.restore(stored.scripts);
     if (Array.isArray(stored.apart)) for (const tab of stored.apart) this.tabs.setApart(tab);
@@ -4455,6 +4459,7 @@ var Dock = class {
     this.#early = null;
     this.memory.keep(() => ({
       run: true,
+      anew: this.#anew,
       ledger: this.ledger.snapshot(),
       scripts: this.documents.scripts(),
       starts: this.link.attempt,
@@ -4487,6 +4492,7 @@ var Dock = class {
     };
     this.#helloHold = this.memory.hold;
     if (this.#helloHold) hello.hold = this.#helloHold;
+    if (this.#anew) hello.anew = true;
     this.link.send(hello);
   }
   /** @param {string} reason @param {import('./refusal.js').Refusal | null} error */
@@ -4554,6 +4560,7 @@ var Dock = class {
     this.gate.linked = true;
     this.gate.raise(epoch);
     this.memory.see(epoch, seq);
+    this.#anew = false;
     this.memory.touch();
     this.people.linkIs("up");
     this.people.tell(this.#helloHold);
