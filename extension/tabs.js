@@ -35,7 +35,7 @@ let last = {url: '', origin: 'null'};
 
 /** @param {string} url */
 export function originOf(url) {
-  if (url !== last.url) last = {url, origin: URL.parse(url)?.origin ?? 'null'};
+  if (url !== last.url) last = {url, origin: URL.canParse(url) ? new URL(url).origin : 'null'};
   return last.origin;
 }
 

@@ -10,11 +10,11 @@ globalThis.URL = class {
     this.pathname ||= '/';
   }
 
-  static parse(text) {
+  static canParse(text) {
     try {
-      return new URL(text);
+      return new URL(text) !== null;
     } catch {
-      return null;
+      return false;
     }
   }
 };

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -121,6 +122,10 @@ func (p Plan) become(path string, argv []string) error {
 	}
 	if err := giveUp(); err != nil {
 		return fmt.Errorf("give up capabilities: %w", err)
+	}
+	// What was opened before leads round all of that.
+	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("close descriptors: %w", err)
 	}
 	if err := syscall.Exec(path, argv, os.Environ()); err != nil {
 		return fmt.Errorf("%s: %w", path, err)

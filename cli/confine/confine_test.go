@@ -52,7 +52,8 @@ func sneak(how, port string) int {
 }
 
 // confined runs a shell script under a plan, and returns what it says and how it ended.
-func confined(t *testing.T, p Plan, script string) (string, error) {
+// The files are its descriptors from 3 on, unless they are kept from it.
+func confined(t *testing.T, p Plan, script string, files ...*os.File) (string, error) {
 	t.Helper()
 	if _, err := Check(); err != nil {
 		t.Skip("NOT RUN: ", err)
@@ -64,7 +65,7 @@ func confined(t *testing.T, p Plan, script string) (string, error) {
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
 	cmd.Args = argv
 	cmd.Env = Environ(append(os.Environ(), "DISPLAY=:0", "DBUS_SESSION_BUS_ADDRESS=unix:path=/run/user/1/bus"))
-	cmd.SysProcAttr = &syscall.SysProcAttr{}
+	cmd.ExtraFiles, cmd.SysProcAttr = files, &syscall.SysProcAttr{}
 	Namespaces(cmd.SysProcAttr)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
@@ -150,6 +151,32 @@ true`, dir, devtools, own, other.Process.Pid, self)
 	const ways = "link yes\nrename far above yes\nrename above yes\nrename a link yes\nreplace a link yes\nrename what a link leads to yes\nfastopen yes\nmptcp yes\n"
 	if want := "slots yes\ncontrol yes\napi yes\nwork yes\nwrite yes\ndevtools yes\nown yes\nenviron yes\nsignal yes\n"; err != nil || !strings.HasPrefix(string(open), want) || !strings.HasSuffix(string(open), ways) {
 		t.Errorf("not confined: %v, it could\n%swant\n%s...%s", err, open, want, ways)
+	}
+}
+
+// A directory that was opened before would lead round what is hidden.
+func TestNoDescriptorIsLeft(t *testing.T) {
+	hidden, err := os.MkdirTemp("", "confine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(hidden)
+	if err := os.WriteFile(filepath.Join(hidden, "cookies"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.Open(hidden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	const script = "cd /proc/self/fd/3/ && ls"
+	if got, err := confined(t, Plan{Hide: []string{hidden}}, script, dir); err == nil {
+		t.Errorf("confined, it saw %s", got)
+	}
+	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", script)
+	cmd.ExtraFiles = []*os.File{dir}
+	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "cookies\n" {
+		t.Errorf("not confined: %v %s", err, out)
 	}
 }
 

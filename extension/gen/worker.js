@@ -961,7 +961,7 @@ var NOWHERE = "about:srcdoc";
 var isWeb = (url) => /^https?:/.test(url);
 var last = { url: "", origin: "null" };
 function originOf(url) {
-  if (url !== last.url) last = { url, origin: URL.parse(url)?.origin ?? "null" };
+  if (url !== last.url) last = { url, origin: URL.canParse(url) ? new URL(url).origin : "null" };
   return last.origin;
 }
 var Tabs = class {
