@@ -529,10 +529,7 @@ func (b *browser) crash(asked *tab) {
 			continue
 		}
 		t.crashed = true
-		if t.going != nil {
-			b.w.truth.navigated(t.going.tag, false)
-			t.going = nil
-		}
+		b.goNowhere(t)
 		if t.attached {
 			b.event("debuggerEvent", t.id, "", "Inspector.targetCrashed", map[string]any{})
 		}
@@ -554,6 +551,14 @@ func (b *browser) end(d *document) {
 	d.queue, d.scripts = nil, nil
 }
 
+// goNowhere ends a tab's navigation that is not committed.
+func (b *browser) goNowhere(t *tab) {
+	if t.going != nil {
+		b.w.truth.navigated(t.going.tag, false)
+		t.going = nil
+	}
+}
+
 func (b *browser) closeTab(t *tab) {
 	if t == nil || len(b.tabs) < 2 {
 		return
@@ -561,6 +566,7 @@ func (b *browser) closeTab(t *tab) {
 	b.tabs = slices.DeleteFunc(b.tabs, func(o *tab) bool { return o == t })
 	t.document.current = false
 	b.cut(t, "Inspected target navigated or closed")
+	b.goNowhere(t)
 	t.attached = false
 	if b.w.one(2) {
 		b.end(t.document) // alone in its process; else what is queued there still lands
@@ -575,10 +581,7 @@ func (b *browser) quit() {
 		b.end(d)
 	}
 	for _, t := range b.tabs {
-		if t.going != nil {
-			b.w.truth.navigated(t.going.tag, false)
-			t.going = nil
-		}
+		b.goNowhere(t)
 	}
 	b.sleep()
 	b.requests = slices.DeleteFunc(b.requests, func(*request) bool { return b.w.one(2) })
