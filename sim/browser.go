@@ -340,6 +340,14 @@ func (b *browser) detach(by *worker, call, tabID int64) {
 	b.answer(by, call, "null")
 }
 
+// cancel ends the debugging of a tab by a person's press.
+func (b *browser) cancel(t *tab) {
+	b.w.logf("%s: a person ends the debugging", b.launch)
+	t.attached = false
+	b.cut(t, "Detached while handling command.")
+	b.event("debuggerDetach", t.id, "canceled_by_user")
+}
+
 // cut answers every open command of a tab with an error that proves nothing.
 func (b *browser) cut(t *tab, message string) {
 	for _, d := range b.documents {
@@ -430,7 +438,7 @@ func (b *browser) send(by *worker, call, tabID int64, method, params string) {
 }
 
 // barrier runs in the document that is asked for, after what is queued there; if that
-// one was replaced it runs in the new one, and says so.
+// one was replaced on its way it runs in the new one, and says so.
 func (b *browser) barrier(by *worker, call, tabID int64, wanted string) {
 	t := b.tab(tabID)
 	if t == nil || t.crashed {
@@ -444,13 +452,16 @@ func (b *browser) barrier(by *worker, call, tabID int64, wanted string) {
 			b.later(by, func() { b.handle(d) })
 		}
 	}
-	if t.going == nil || !b.w.one(2) {
+	if b.w.calm || t.going == nil && len(t.document.queue) == 0 || !b.w.one(2) {
 		put()
 		return
 	}
-	// What is under way is committed before it gets there.
+	// A navigation is committed before it gets there: one that was under way, or a person's.
 	b.later(by, func() {
-		if t.going != nil {
+		if b.tab(t.id) != nil {
+			if t.going == nil {
+				b.navigate(t, &navigation{url: page})
+			}
 			b.commit(t, page)
 		}
 		put()

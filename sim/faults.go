@@ -100,6 +100,7 @@ var plants = []plant{
 		"a barrier that ran in another document counts", false},
 	{"extension/commands.js", "if (counted) this.#ledger.dispatched(", "if (false) this.#ledger.dispatched(", "I6",
 		"an effect is not entered into the ledger", false},
-	{"extension/commands.js", "return order.epoch < this.#gate.epoch || this.#gate.hold !== null;", "return false;", "I10",
-		"what is seen after a press is sent to the agent", false},
+	// That what is seen after a press, or a fence, is not sent is a second lock: the press goes
+	// ahead of it to the daemon, whose register then lets nothing of that epoch out, and a fence
+	// ends in the host what waits for it. The extension's fence.test.js tries it alone.
 }

@@ -430,11 +430,10 @@ func happenings() []row {
 			b.worker.do("press", fmt.Sprintf(`{"t":"handback","to":%q,"confirm":%v}`, to, w.one(2)))
 			b.check()
 		}),
-		of("a person ends the debugging", 1, tabsThat(func(t *tab) bool { return t.attached }), func(w *world, p *place) {
-			w.logf("%s: a person ends the debugging", p.b.launch)
-			p.t.attached = false
-			p.b.cut(p.t, "Detached while handling command.")
-			p.b.event("debuggerDetach", p.t.id, "canceled_by_user")
+		of("a person ends the debugging", 1, tabsThat(func(t *tab) bool { return t.attached }), func(w *world, p *place) { p.b.cancel(p.t) }),
+		of("a person ends the debugging of a busy page", 1, tabsThat(func(t *tab) bool { return t.attached && len(t.document.queue) > 0 }), func(w *world, p *place) {
+			p.d.busy = true
+			p.b.cancel(p.t)
 		}),
 		of("a person clicks", 3, tabsThat(func(t *tab) bool { return !t.crashed }), func(w *world, p *place) {
 			p.d.queue = append(p.d.queue, &work{kind: "release", tag: tag{person: true}, tabID: p.t.id})

@@ -66,8 +66,11 @@ func (w *world) mood() {
 		t := pick(w, themes)
 		w.favourite = t.verb
 		for i := range rows {
-			if slices.Contains(t.rows, rows[i].name) {
+			switch name := rows[i].name; {
+			case slices.Contains(t.often, name):
 				w.weights[i] = often
+			case slices.Contains(t.seldom, name):
+				w.weights[i] = 1
 			}
 		}
 	}
@@ -80,17 +83,18 @@ func (w *world) mood() {
 
 // themes are things that show something only together: every fourth schedule is about one.
 var themes = []struct {
-	verb string // which agents like best
-	rows []string
+	verb          string // which agents like best
+	often, seldom []string
 }{
 	// An agent's code in a page, and all that may forget it before another one comes.
-	{"evaluate", []string{"act", "release", "acquire", "the extension is loaded anew", "worker is killed", "a moment"}},
-	// What is still seen when a person presses.
-	{"snapshot", []string{"act", "a person presses Take over", "messages change places", "read a result"}},
+	{"evaluate", []string{"act", "release", "acquire", "the extension is loaded anew", "worker is killed"}, nil},
 	// A grant that comes late, and a command after it.
-	{"click", []string{"act", "acquire", "claim", "seconds pass on the way to the worker"}},
-	// A page that is left while input is queued in it.
-	{"click", []string{"act", "a page is busy", "a person reloads", "takeover"}},
+	{"click", []string{"act", "acquire", "claim", "seconds pass on the way to the worker"}, nil},
+	// A page that is left while input is queued in it of which nothing will be heard.
+	{
+		"click", []string{"act", "a page is busy", "a person ends the debugging of a busy page"},
+		[]string{"a page is free again", "a page comes to what is queued", "a person reloads"},
+	},
 }
 
 // often is the weight of what a schedule is about.

@@ -307,18 +307,23 @@ test('from a person the page in front is drained too, the browser’s own pages 
   assert.deepEqual(own.port.last('drained').documents, []);
 });
 
-test('what is answered after the fence is not sent; its report is', async () => {
-  const it = await (await rig()).granted();
-  let answer;
-  it.fake.answers['Runtime.evaluate'] = () => new Promise((resolve) => (answer = resolve));
-  const n = it.cmd({effect: true, script: true});
-  await settle();
-  it.fence(3);
-  answer({result: {value: 'secret'}});
-  const told = () => [...it.port.of('report').map((m) => m.action), ...it.port.of('drained').flatMap((m) => m.actions)];
-  await until('told', () => told().some((action) => action.open === 0));
-  assert.equal(it.result(n), undefined);
-  assert.ok(!JSON.stringify(it.port.heard).includes('secret'));
+test('what is answered after the fence, or after a press, is not sent; its report is', async () => {
+  const ends = [(/** @type {any} */ it) => it.fence(3), (/** @type {any} */ it) => it.popup().say({t: 'takeover', pressed_ms: 5})];
+  for (const end of ends) {
+    const it = await (await rig()).granted();
+    let answer;
+    it.fake.answers['Runtime.evaluate'] = () => new Promise((resolve) => (answer = resolve));
+    const n = it.cmd({effect: true, script: true});
+    await settle();
+    end(it);
+    answer({result: {value: 'secret'}});
+    const told = () => [...it.port.of('report').map((m) => m.action), ...it.port.of('drained').flatMap((m) => m.actions)];
+    await until('settled', () => it.report('A1').open === 0);
+    it.up('n2', 0); // whatever was to be sent has been
+    assert.ok([...told(), ...it.port.last('hello').actions].some((action) => action.open === 0));
+    assert.equal(it.result(n), undefined);
+    assert.ok(!JSON.stringify(it.port.heard).includes('secret'));
+  }
 });
 
 test('what it was told to forget only the journal knows: the next hello says which', async () => {
