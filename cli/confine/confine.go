@@ -207,8 +207,9 @@ func (p Plan) cover() error {
 }
 
 // pin mounts every directory and every link on the way to a directory onto itself, as far as
-// the user could rename it: what is mounted on cannot be renamed, replaced or removed. A
-// way that could be changed would lead a later confinement past what it is to cover.
+// the user could rename it: what is mounted on cannot be renamed, replaced or removed within
+// this mount namespace, and filter keeps the command in it. A way that could be changed
+// would lead a later confinement past what it is to cover.
 func pin(dir string, pinned map[string]bool) error {
 	at, left := "/", strings.Split(dir, "/")
 	for links := 0; len(left) > 0; {

@@ -22,6 +22,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && (os.Args[1] == "fastopen" || os.Args[1] == "mptcp") {
 		os.Exit(sneak(os.Args[1], os.Args[2]))
 	}
+	if len(os.Args) == 3 && os.Args[1] == "namespace" {
+		os.Exit(another(os.Args[2]))
+	}
 	os.Exit(m.Run())
 }
 
@@ -46,6 +49,38 @@ func sneak(how, port string) int {
 		err = unix.Sendto(fd, []byte("x"), fastOpen, to)
 	}
 	if err != nil {
+		return 1
+	}
+	return 0
+}
+
+// another begins a program in a namespace of its own, in one of the ways: 0 if it could. Of
+// those that take more to be of use it asks only whether they are refused from the outset.
+func another(way string) int {
+	var attr syscall.SysProcAttr
+	switch way {
+	case "users":
+		attr.Cloneflags = unix.CLONE_NEWUSER
+	case "clone":
+		attr.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS
+	case "unshare":
+		attr.Unshareflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS
+	case "clone3":
+		if _, _, errno := unix.RawSyscall(unix.SYS_CLONE3, 0, 0, 0); errno == unix.ENOSYS {
+			return 1
+		}
+		return 0
+	case "setns":
+		if err := unix.Setns(-1, 0); err == unix.EPERM {
+			return 1
+		}
+		return 0
+	default:
+		return 2
+	}
+	cmd := exec.Command("/bin/true")
+	cmd.SysProcAttr = &attr
+	if err := cmd.Run(); err != nil {
 		return 1
 	}
 	return 0
@@ -128,6 +163,7 @@ ln -sfn ../work home/state 2>/dev/null && ln -sfn ../elsewhere home/state && yes
 mv elsewhere elsewhere2 2>/dev/null && mv elsewhere2 elsewhere && yes "rename what a link leads to"
 %[5]s fastopen %[2]d && yes fastopen
 %[5]s mptcp %[2]d && yes mptcp
+for way in users clone unshare clone3 setns; do %[5]s namespace $way && yes "namespace $way"; done
 true`, dir, devtools, own, other.Process.Pid, self)
 	bash, err := exec.LookPath("bash")
 	if err != nil {
@@ -139,7 +175,7 @@ true`, dir, devtools, own, other.Process.Pid, self)
 		Show: []string{filepath.Join(dir, "run", "api")}, Ports: []uint16{own},
 	}
 	got, err := confined(t, p, script)
-	if want := "api yes\nwork yes\nown yes\n"; err != nil || got != want {
+	if want := "api yes\nwork yes\nown yes\nnamespace users yes\n"; err != nil || got != want {
 		t.Errorf("confined: %v, it could\n%swant\n%s", err, got, want)
 	}
 	t.Chdir(filepath.Join(dir, "home"))
@@ -148,7 +184,8 @@ true`, dir, devtools, own, other.Process.Pid, self)
 		t.Errorf("from a directory on the way: %v\n%s", err, got)
 	}
 	open, err := exec.CommandContext(t.Context(), "/bin/sh", "-c", script).CombinedOutput()
-	const ways = "link yes\nrename far above yes\nrename above yes\nrename a link yes\nreplace a link yes\nrename what a link leads to yes\nfastopen yes\nmptcp yes\n"
+	const ways = "link yes\nrename far above yes\nrename above yes\nrename a link yes\nreplace a link yes\nrename what a link leads to yes\nfastopen yes\nmptcp yes\n" +
+		"namespace users yes\nnamespace clone yes\nnamespace unshare yes\nnamespace clone3 yes\nnamespace setns yes\n"
 	if want := "slots yes\ncontrol yes\napi yes\nwork yes\nwrite yes\ndevtools yes\nown yes\nenviron yes\nsignal yes\n"; err != nil || !strings.HasPrefix(string(open), want) || !strings.HasSuffix(string(open), ways) {
 		t.Errorf("not confined: %v, it could\n%swant\n%s...%s", err, open, want, ways)
 	}

@@ -17,6 +17,11 @@ const (
 	smc      = 43         // AF_SMC
 )
 
+// What is mounted holds in this mount namespace alone: in another the directories could be
+// renamed by a descriptor. So there is no way into another. A user namespace may be had: it
+// gives no power over the mounts of this one.
+const newMounts = unix.CLONE_NEWNS | 0x00100000 // UNSHARE_EMPTY_MNTNS, Linux 7.1
+
 // archs are the machine's own number for the filter; a call by another convention (32-bit
 // programs) is refused, because its numbers mean something else.
 var archs = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}
@@ -28,7 +33,7 @@ const (
 	offArgs = 16 // eight bytes each
 )
 
-// filter refuses those ways. It takes no_new_privs, which Landlock has set.
+// filter refuses all that. It takes no_new_privs, which Landlock has set.
 func filter() error {
 	arch, ok := archs[runtime.GOARCH]
 	if !ok {
@@ -52,12 +57,20 @@ func filter() error {
 		prog = append(prog, load(offNr), jump(unix.BPF_JEQ, nr, 0, 3),
 			load(offArgs+8*arg), jump(how, value, 0, 1), refuse(errno))
 	}
+	never := func(nr uint32, errno unix.Errno) {
+		prog = append(prog, load(offNr), jump(unix.BPF_JEQ, nr, 0, 1), refuse(errno))
+	}
 	when(unix.SYS_SOCKET, 2, unix.BPF_JEQ, mptcp, unix.EPROTONOSUPPORT)
 	when(unix.SYS_SOCKET, 0, unix.BPF_JEQ, smc, unix.EAFNOSUPPORT)
 	when(unix.SYS_SENDTO, 3, unix.BPF_JSET, fastOpen, unix.EOPNOTSUPP)
 	when(unix.SYS_SENDMSG, 2, unix.BPF_JSET, fastOpen, unix.EOPNOTSUPP)
 	when(unix.SYS_SENDMMSG, 3, unix.BPF_JSET, fastOpen, unix.EOPNOTSUPP)
-	prog = append(prog, load(offNr), jump(unix.BPF_JEQ, unix.SYS_IO_URING_SETUP, 0, 1), refuse(unix.ENOSYS), end(unix.SECCOMP_RET_ALLOW))
+	never(unix.SYS_IO_URING_SETUP, unix.ENOSYS)
+	when(unix.SYS_UNSHARE, 0, unix.BPF_JSET, newMounts, unix.EPERM)
+	when(unix.SYS_CLONE, 0, unix.BPF_JSET, unix.CLONE_NEWNS, unix.EPERM)
+	never(unix.SYS_CLONE3, unix.ENOSYS) // its flags are in memory: programs fall back on clone
+	never(unix.SYS_SETNS, unix.EPERM)
+	prog = append(prog, end(unix.SECCOMP_RET_ALLOW))
 
 	fprog := unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]}
 	err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&fprog)), 0, 0)
