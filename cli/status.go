@@ -173,7 +173,7 @@ func (p *page) local(s *core.Status) {
 	}
 	for _, d := range s.Local.Documents {
 		if d.Document == "" {
-			p.item("any page: a script of %s may still run in it; the extension was loaded anew and has forgotten where", d.Agent)
+			p.item("any page: a script of %s may still run in it; in which is not known any more", d.Agent)
 			continue
 		}
 		why := d.Why

@@ -267,7 +267,11 @@ export class Dock {
     this.gate.linked = true;
     this.gate.raise(epoch);
     this.memory.see(epoch, seq);
-    this.#anew = false;
+    if (this.#anew) {
+      // The next life must not say it again: it would be taken for what came in between.
+      this.#anew = false;
+      this.memory.store();
+    }
     this.memory.touch();
     this.people.linkIs('up');
     this.people.tell(this.#helloHold);

@@ -247,16 +247,20 @@ func (t *tx) blocks(s *Slot, agent AgentName) []block {
 	if agent != "" {
 		for _, d := range s.Scripts {
 			if d.Agent != agent {
-				text := fmt.Sprintf("a page with a script of %s is still open: %s; reload or close it, or stop it: sessiondock takeover %s --stop-page", d.Agent, d.URL, s.Name)
 				if d.Document == "" {
-					text = fmt.Sprintf("any page may still hold a script of %s: the browser's extension was loaded anew and has forgotten which; stop the browser: sessiondock slot stop %s", d.Agent, s.Name)
+					private(CodeBusy, false, anyPageMay, "any page may still hold a script of %s, in which is not known any more; stop the browser: sessiondock slot stop %s", d.Agent, s.Name)
+				} else {
+					private(CodeBusy, false, "a page with another agent's script is still open", "a page with a script of %s is still open: %s; reload or close it, or stop it: sessiondock takeover %s --stop-page", d.Agent, d.URL, s.Name)
 				}
-				private(CodeBusy, false, "a page with another agent's script is still open", "%s", text)
 			}
 		}
 	}
 	return out
 }
+
+// anyPageMay is what an agent is told of another's scripts where nobody knows any more in
+// which pages they are.
+const anyPageMay = "any page may still hold another agent's script"
 
 // publicly is what an agent is told of blocks: the same reason once, with how often.
 func publicly(bs []block) []string {
@@ -280,7 +284,9 @@ func refuseBlocked(s *Slot, bs []block) *Error {
 	hint := "ask again with a longer wait"
 	switch bs[0].code {
 	case CodeBusy:
-		if !bs[0].itself {
+		if bs[0].public == anyPageMay {
+			hint = "waiting alone does not help: a person stops the browser: sessiondock slot stop " + string(s.Name)
+		} else if !bs[0].itself {
 			hint = fmt.Sprintf("waiting alone does not help: a person reloads or closes that page, which sessiondock status %s names, or stops it: sessiondock takeover %[1]s --stop-page", s.Name)
 		}
 	case CodeQuarantined:

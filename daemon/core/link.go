@@ -53,9 +53,9 @@ func (t *tx) hello(in Hello) *Error {
 	}
 	regressed := in.Mark > s.Ceiling || in.MarkSeq > max(told, s.SeqAdopted)
 	what := fmt.Sprintf("extension instance %s, mark %d", clip(string(in.Instance), 40), in.Mark)
-	// A copy of the database may be from before it was loaded anew.
-	if (in.Anew || regressed) && t.anyPage(s) {
-		what += "; which pages hold a script is forgotten"
+	if l := s.Launch; l != nil && (regressed || in.Anew && l.ScriptOf != "") {
+		t.anyPage(s, regressed)
+		what += "; which pages hold whose script is forgotten"
 	}
 	t.log("hello", s, "", "", what)
 	if regressed {
@@ -82,16 +82,20 @@ func (t *tx) hello(in Hello) *Error {
 	return nil
 }
 
-// anyPage takes every page of the slot's launch for one with an agent's script, if there
-// was any: the extension was loaded anew while the launch went on. Scripts run in more
-// documents than actions name (a DevTools client has one run in each new document), so
-// nothing but the launch's end shows that none is left.
-func (t *tx) anyPage(s *Slot) bool {
-	if s.Launch == nil || s.Launch.ScriptOf == "" {
-		return false
+// someAgent is nobody's name.
+const someAgent AgentName = "some agent"
+
+// anyPage takes every page of the slot's launch for one with an agent's script: the
+// extension was loaded anew while the launch went on, or the database is a copy from before,
+// which does not know whose scripts came since. Scripts run in more documents than actions
+// name (a DevTools client has one run in each new document), so nothing but the launch's end
+// shows that none is left.
+func (t *tx) anyPage(s *Slot, regressed bool) {
+	agent := s.Launch.ScriptOf
+	if regressed {
+		agent = someAgent
 	}
-	s.Scripts = []DocNow{{Why: "agent_script", Agent: s.Launch.ScriptOf}}
-	return true
+	s.Scripts = []DocNow{{Why: "agent_script", Agent: agent}}
 }
 
 // regressed closes a slot whose browser has seen more than this database, until a person

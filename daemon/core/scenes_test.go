@@ -145,7 +145,7 @@ func TestAnExtensionLoadedAnewForgetsNoScript(t *testing.T) { // I8
 	w.drain("link-2")
 	w.must(core.Takeover{Slot: "shop", Surface: "popup", By: "human:popup"})
 	w.drain("link-2")
-	if st := core.StatusOf(w.s, w.now, "shop"); !strings.Contains(dump(st.Sentences.Warnings), "Code that the agent put into this page may still run") {
+	if st := core.StatusOf(w.s, w.now, "shop"); !strings.Contains(dump(st.Sentences.Warnings), "Stop the browser before you type a secret: sessiondock slot stop shop") {
 		t.Fatalf("warnings: %s", dump(st.Sentences.Warnings))
 	}
 	w.refused(core.CodeConflict, core.StopPage{Slot: "shop", By: "human:popup"}) // which, nobody knows
@@ -159,6 +159,10 @@ func TestAnExtensionLoadedAnewForgetsNoScript(t *testing.T) { // I8
 	}
 	if why := core.StatusOf(w.s, w.now, "shop").Queue[0].Reasons; !strings.Contains(why[0], "slot stop shop") {
 		t.Fatalf("it waits because: %q", why)
+	}
+	err := w.do(core.Acquire{Lease: "now", Token: "token-b", CapHash: "c", RequestID: "r-now", Binding: "admin", ForMs: 60_000}).Refusal
+	if err == nil || !strings.Contains(err.Message, "any page may still hold") || !strings.Contains(err.Hint, "slot stop shop") {
+		t.Fatalf("an agent is told: %v", err)
 	}
 	w.must(core.LaunchEnded{Slot: "shop", Launch: w.slot().Launch.ID, Verified: true, Clean: true, How: "stopped"})
 	if got := w.s.Leases["other"].State; got != core.LeaseGranted {
@@ -298,6 +302,11 @@ func TestRestoredDatabaseIsNotServed(t *testing.T) { // L14
 	w.want(a, core.LocalUnknown, core.RemoteUnknown)
 	w.must(core.Resolve{Action: a.Action, Verdict: core.Applied, Note: "looked", By: "human:cli"})
 	w.must(core.Lift{Slot: "shop", Note: "looked at the site", By: "human:cli"})
+	// Which scripts came after the copy was made nobody knows.
+	for _, token := range []string{"token-a", "token-b"} {
+		w.refused(core.CodeBusy, core.Acquire{Lease: "no", Token: token, CapHash: "c", RequestID: "r-" + token, Binding: "admin", ForMs: 1000})
+	}
+	w.must(core.LaunchEnded{Slot: "shop", Launch: w.slot().Launch.ID, Verified: true, Clean: true, How: "stopped"})
 	w.must(core.Acquire{Lease: "o2", Token: "token-b", CapHash: "c", RequestID: "r2", Binding: "admin", ForMs: 1000})
 }
 

@@ -1,5 +1,7 @@
 package core
 
+import "slices"
+
 // What is stored leaves out what is zero: an entity is written, twice, at each change.
 
 // State is everything the authority knows. Only Apply changes it; the tables of
@@ -140,6 +142,11 @@ type Launch struct {
 	StopNow   bool      `json:"stop_now,omitzero"`   // at once, not cleanly
 	ScriptOf  AgentName `json:"script_of,omitzero"`  // the agent that last sent it what may leave code in pages
 	How       string    `json:"how,omitzero"`        // how its end was verified, or why not
+}
+
+// anyPage says whether any page of the launch may hold an agent's script.
+func (s *Slot) anyPage() bool {
+	return slices.ContainsFunc(s.Scripts, func(d DocNow) bool { return d.Document == "" })
 }
 
 // Live says whether the launch may have running processes.

@@ -202,6 +202,8 @@ func (t *tx) sentences(slot *Slot, st *Status) Sentences {
 		out.Local = fmt.Sprintf("%s sent to the page %s not come to rest.", count(len(st.Local.Commands), "command"), has(len(st.Local.Commands)))
 	case len(st.Local.Commands) > 0:
 		out.Local = fmt.Sprintf("%s running.", count(len(st.Local.Commands), "command"))
+	case slot.anyPage():
+		out.Local = "No command is running, but any page may still hold a script that an agent put there: in which is not known any more."
 	case len(slot.Scripts) > 0:
 		out.Local = "No command is running, but a page still holds a script that an agent put there."
 	default:
@@ -210,7 +212,9 @@ func (t *tx) sentences(slot *Slot, st *Status) Sentences {
 	if over && (len(slot.Pending) > 0 || slot.Fence.State == "draining" && len(st.Local.Commands) > 0) {
 		out.Warnings = append(out.Warnings, "A click may still land in this page.")
 	}
-	if over && len(slot.Scripts) > 0 {
+	if over && slot.anyPage() {
+		out.Warnings = append(out.Warnings, "Code that an agent put into any page of this browser may still run. Stop the browser before you type a secret: sessiondock slot stop "+string(slot.Name))
+	} else if over && len(slot.Scripts) > 0 {
 		out.Warnings = append(out.Warnings, "Code that the agent put into this page may still run. Reload before you type a secret.")
 	}
 	if slot.Holder.Kind == "human" {

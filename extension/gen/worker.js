@@ -4560,7 +4560,10 @@ var Dock = class {
     this.gate.linked = true;
     this.gate.raise(epoch);
     this.memory.see(epoch, seq);
-    this.#anew = false;
+    if (this.#anew) {
+      this.#anew = false;
+      this.memory.store();
+    }
     this.memory.touch();
     this.people.linkIs("up");
     this.people.tell(this.#helloHold);
