@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,6 +25,10 @@ func TestMain(m *testing.M) {
 	}
 	if len(os.Args) == 3 && os.Args[1] == "namespace" {
 		os.Exit(another(os.Args[2]))
+	}
+	if len(os.Args) == 2 && os.Args[1] == "type" {
+		typeIn()
+		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }
@@ -90,6 +95,15 @@ func another(way string) int {
 // The files are its descriptors from 3 on, unless they are kept from it.
 func confined(t *testing.T, p Plan, script string, files ...*os.File) (string, error) {
 	t.Helper()
+	cmd := command(t, p, script)
+	cmd.ExtraFiles = files
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// command is a shell script under a plan, to be started.
+func command(t *testing.T, p Plan, script string) *exec.Cmd {
+	t.Helper()
 	if _, err := Check(); err != nil {
 		t.Skip("NOT RUN: ", err)
 	}
@@ -100,10 +114,9 @@ func confined(t *testing.T, p Plan, script string, files ...*os.File) (string, e
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
 	cmd.Args = argv
 	cmd.Env = Environ(append(os.Environ(), "DISPLAY=:0", "DBUS_SESSION_BUS_ADDRESS=unix:path=/run/user/1/bus"))
-	cmd.ExtraFiles, cmd.SysProcAttr = files, &syscall.SysProcAttr{}
+	cmd.SysProcAttr = &syscall.SysProcAttr{}
 	Namespaces(cmd.SysProcAttr)
-	out, err := cmd.CombinedOutput()
-	return string(out), err
+	return cmd
 }
 
 // TestConfined tries, from inside, what a plan keeps from a command; and outside, with the
@@ -215,6 +228,65 @@ func TestNoDescriptorIsLeft(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "cookies\n" {
 		t.Errorf("not confined: %v %s", err, out)
 	}
+}
+
+// typeIn puts a letter into its terminal as if a person had typed it, in each of the ways, and
+// says what became of it. The upper half of a request is nothing to the kernel.
+func typeIn() {
+	letter := [...]byte{'x'}
+	for _, request := range []uintptr{unix.TIOCSTI, unix.TIOCSTI | 1<<32, tioclinux} {
+		_, _, errno := unix.Syscall(unix.SYS_IOCTL, 0, request, uintptr(unsafe.Pointer(&letter)))
+		fmt.Println(unix.ErrnoName(errno))
+	}
+}
+
+// What a command types into its terminal would be run outside, after it.
+func TestNothingIsTyped(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	says := func(cmd *exec.Cmd) string {
+		t.Helper()
+		ours, theirs := terminal(t)
+		defer ours.Close()
+		defer theirs.Close()
+		cmd.Stdin, cmd.SysProcAttr.Setsid, cmd.SysProcAttr.Setctty = theirs, true, true
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	if got := says(command(t, Plan{}, self+" type")); got != "EPERM\nEPERM\nEPERM\n" {
+		t.Errorf("confined, it was told\n%s", got)
+	}
+	// A kernel may refuse that to everybody, and by another word; a pty is no console.
+	open := exec.CommandContext(t.Context(), self, "type")
+	open.SysProcAttr = &syscall.SysProcAttr{}
+	if got := says(open); got != "\n\nENOTTY\n" && got != "EIO\nEIO\nENOTTY\n" {
+		t.Errorf("not confined, it was told\n%s", got)
+	}
+}
+
+// terminal opens a pty.
+func terminal(t *testing.T) (ours, theirs *os.File) {
+	t.Helper()
+	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n int
+	if err = unix.IoctlSetPointerInt(int(ours.Fd()), unix.TIOCSPTLCK, 0); err == nil {
+		n, err = unix.IoctlGetInt(int(ours.Fd()), unix.TIOCGPTN)
+	}
+	if err == nil {
+		theirs, err = os.OpenFile("/dev/pts/"+strconv.Itoa(n), os.O_RDWR|unix.O_NOCTTY, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ours, theirs
 }
 
 // A command that cannot be confined is not started.

@@ -22,6 +22,10 @@ const (
 // gives no power over the mounts of this one.
 const newMounts = unix.CLONE_NEWNS | 0x00100000 // UNSHARE_EMPTY_MNTNS, Linux 7.1
 
+// Ways to type into the person's terminal, which is the command's too: what they put there
+// would be run outside once it ends. One is unix.TIOCSTI; the other pastes, on a console.
+const tioclinux = 0x541c
+
 // archs are the machine's own number for the filter; a call by another convention (32-bit
 // programs) is refused, because its numbers mean something else.
 var archs = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}
@@ -70,6 +74,8 @@ func filter() error {
 	when(unix.SYS_CLONE, 0, unix.BPF_JSET, unix.CLONE_NEWNS, unix.EPERM)
 	never(unix.SYS_CLONE3, unix.ENOSYS) // its flags are in memory: programs fall back on clone
 	never(unix.SYS_SETNS, unix.EPERM)
+	when(unix.SYS_IOCTL, 1, unix.BPF_JEQ, unix.TIOCSTI, unix.EPERM)
+	when(unix.SYS_IOCTL, 1, unix.BPF_JEQ, tioclinux, unix.EPERM)
 	prog = append(prog, end(unix.SECCOMP_RET_ALLOW))
 
 	fprog := unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]}
