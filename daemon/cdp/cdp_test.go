@@ -169,6 +169,27 @@ func TestAnotherUserTakesNoPlace(t *testing.T) {
 	}
 }
 
+// A kernel that knows nothing of a socket that is there is not believed later on, when it says
+// that a connection's other end is gone. One that is not there stands for that.
+func TestWhoseNeedsAKernelThatAnswers(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().(*net.TCPAddr).AddrPort()
+	w, err := openWhose(address)
+	if err != nil {
+		l.Close()
+		t.Skip("NOT RUN: this kernel does not say whose a socket is: ", err)
+	}
+	w.close()
+	l.Close()
+	if w, err := openWhose(address); err == nil {
+		w.close()
+		t.Error("it is asked all the same")
+	}
+}
+
 func FuzzProof(f *testing.F) {
 	s := &Server{}
 	s.key[0] = 1

@@ -106,7 +106,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		srv.Close()
 	})
 	defer stop()
-	who, err := openWhose()
+	who, err := openWhose(s.l.Addr().(*net.TCPAddr).AddrPort())
 	if err != nil {
 		s.log.Warn("connections of other users cannot be told apart", "err", err)
 	} else {

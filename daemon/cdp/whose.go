@@ -19,7 +19,9 @@ type whose struct {
 	seq uint32
 }
 
-func openWhose() (*whose, error) {
+// openWhose opens it, if the kernel can tell whose a listener is that is surely there: one
+// without the module for that answers as if there were no connection.
+func openWhose(listener netip.AddrPort) (*whose, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		return nil, err
@@ -29,13 +31,18 @@ func openWhose() (*whose, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	return &whose{fd: fd}, nil
+	w := &whose{fd: fd}
+	if _, err := w.uid(listener, netip.AddrPortFrom(netip.IPv4Unspecified(), 0)); err != nil {
+		w.close()
+		return nil, fmt.Errorf("the kernel does not know of the endpoint's own socket: %w", err)
+	}
+	return w, nil
 }
 
 func (w *whose) close() { unix.Close(w.fd) }
 
 // errGone is of a connection whose other end is not there any more.
-var errGone = errors.New("the other end is gone")
+var errGone = errors.New("no such socket")
 
 // Sizes and places in struct inet_diag_req_v2 and struct inet_diag_msg (linux/inet_diag.h),
 // each behind a netlink header of nlHeader bytes.
