@@ -96,6 +96,33 @@ func TestWhatIsSetIsTakenBack(t *testing.T) {
 	}
 }
 
+// What another session of the same page has set, too, is its own: it stays with that one.
+func TestWhatAnotherHasSetStays(t *testing.T) {
+	n := &node{}
+	add := func(n *node, keys ...string) *session {
+		s := &session{node: n, undo: map[string]undone{}}
+		for _, key := range keys {
+			s.undo[key] = undone{method: key}
+		}
+		n.sessions = append(n.sessions, s)
+		return s
+	}
+	first, second := add(n, "headers", "cache"), add(n, "headers", "binding a")
+	add(&node{}, "cache", "binding a") // of another page
+	for _, tt := range []struct {
+		s    *session
+		want string
+	}{{first, "cache"}, {second, "binding a"}} {
+		if got := tt.s.alone(); len(got) != 1 || got[0].method != tt.want {
+			t.Errorf("taken back: %v, want %s", got, tt.want)
+		}
+	}
+	n.sessions = []*session{second} // the first has gone
+	if got := second.alone(); len(got) != 2 {
+		t.Errorf("by the last one: %v", got)
+	}
+}
+
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "hold" {
 		os.Exit(hold(os.Args[2]))

@@ -296,7 +296,7 @@ func (d *desk) drop(s *session) {
 	for domain := range s.enabled {
 		d.disable(s, domain)
 	}
-	for _, u := range s.undo {
+	for _, u := range s.alone() {
 		d.tell(n, u.method, u.params)
 	}
 	if s.auto {
@@ -305,6 +305,19 @@ func (d *desk) drop(s *session) {
 			d.tell(n, "Target.setAutoAttach", `{"autoAttach":false,"waitForDebuggerOnStart":false,"flatten":true}`)
 		}
 	}
+}
+
+// alone is what a session has set and no other of the same target has.
+func (s *session) alone() (out []undone) {
+	for key, u := range s.undo {
+		if !slices.ContainsFunc(s.node.sessions, func(other *session) bool {
+			_, set := other.undo[key]
+			return set && other != s
+		}) {
+			out = append(out, u)
+		}
+	}
+	return out
 }
 
 // disable notes that a session uses a domain no longer, and says whether somebody does.
