@@ -400,37 +400,64 @@ func TestAClientLeavesNothingSet(t *testing.T) {
 	x := k.tool(k.cdpURL())
 	page := x.page()
 	type o = map[string]any
+	// What takes it back is the same method where no other stands here.
+	other := map[string]string{
+		"Emulation.setIdleOverride": "Emulation.clearIdleOverride", "Emulation.setPageScaleFactor": "Emulation.resetPageScaleFactor",
+		"Runtime.addBinding": "Runtime.removeBinding",
+	}
+	want := map[string]int{}
 	for method, params := range map[string]o{
 		"Emulation.setAutoDarkModeOverride": {"enabled": true}, "Emulation.setDefaultBackgroundColorOverride": {"color": o{"r": 1, "g": 2, "b": 3}},
 		"Emulation.setEmitTouchEventsForMouse": {"enabled": true}, "Emulation.setEmulatedVisionDeficiency": {"type": "achromatopsia"},
 		"Emulation.setFocusEmulationEnabled": {"enabled": false}, "Emulation.setIdleOverride": {"isUserActive": false, "isScreenUnlocked": false},
 		"Emulation.setPageScaleFactor": {"pageScaleFactor": 2}, "Emulation.setScrollbarsHidden": {"hidden": true},
+		"Input.setInterceptDrags":          {"enabled": true},
 		"Network.emulateNetworkConditions": {"offline": true, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1},
 		"Network.overrideNetworkState":     {"offline": true, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1},
 		"Network.setBlockedURLs":           {"urls": []string{"*nothing*"}},
 		"Network.setBypassServiceWorker":   {"bypass": true}, "Network.setCacheDisabled": {"cacheDisabled": true},
-		"Network.setExtraHTTPHeaders": {"headers": o{"X-Left": "behind"}}, "Page.setWebLifecycleState": {"state": "active"},
-		"Runtime.addBinding": {"name": "heard"}, "Page.bringToFront": {},
+		"Network.setExtraHTTPHeaders":         {"headers": o{"X-Left": "behind"}},
+		"Overlay.setShowViewportSizeOnResize": {"show": true}, "Page.setWebLifecycleState": {"state": "active"},
+		"Runtime.addBinding": {"name": "heard"},
 	} {
 		x.want(page, method, params)
+		back := method
+		if other[method] != "" {
+			back = other[method]
+		}
+		want["cdp "+method]++
+		want["cdp "+back]++
 	}
+	x.want(page, "Page.bringToFront", o{})
 	x.conn.CloseNow()
-	taken := map[string]bool{}
+	var missing []string
+	t.Cleanup(func() {
+		if len(missing) > 0 {
+			t.Errorf("not taken back: %q", missing)
+		}
+	})
 	k.await("everything to be taken back", func() bool {
 		all, err := k.d.Control.Actions(k.ctx, k.slot(), false)
 		must(t, err)
+		finished := map[string]int{}
 		for _, r := range all {
 			if r.Summary == "cdp Page.bringToFront" {
 				t.Fatal("a tab was brought to the front")
 			}
-			if strings.HasPrefix(r.Summary, "cdp Runtime.removeBinding") && r.Local == core.Finished {
-				taken[r.Summary] = true
-			}
 			if r.Error != nil && strings.HasPrefix(r.Summary, "cdp ") {
 				t.Fatalf("%s: %v", r.Summary, r.Error)
 			}
+			if r.Local == core.Finished {
+				finished[r.Summary]++
+			}
 		}
-		return len(taken) > 0
+		missing = nil
+		for summary, n := range want {
+			if finished[summary] < n {
+				missing = append(missing, summary)
+			}
+		}
+		return len(missing) == 0
 	})
 	y := k.again()
 	its := y.page()
@@ -438,9 +465,7 @@ func TestAClientLeavesNothingSet(t *testing.T) {
 	if got := y.value(its, "fetch(location.href).then(r => r.status + ' ' + navigator.onLine)"); got != "200 true" {
 		t.Errorf("after it: %v", got)
 	}
-	sent := y.find("the request", func(f frame) bool {
-		return f.Method == "Network.requestWillBeSentExtraInfo" || f.Method == "Network.requestWillBeSent"
-	})
+	sent := y.find("what the request carries", func(f frame) bool { return f.Method == "Network.requestWillBeSentExtraInfo" })
 	if strings.Contains(string(sent.Params), "X-Left") {
 		t.Errorf("its header is still sent: %s", sent.Params)
 	}

@@ -78,10 +78,21 @@ func TestSecrets(t *testing.T) {
 
 // Whatever a client may set in a page is taken back with it, by a method that it may use.
 func TestWhatIsSetIsTakenBack(t *testing.T) {
+	page, err := os.ReadFile("../../docs/CLIENTS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, method := range stays {
+		if !strings.Contains(string(page), "`"+method+"`") {
+			t.Errorf("docs/CLIENTS.md does not say that %s stays", method)
+		}
+	}
 	for method, row := range wire.Methods {
 		domain, name, _ := strings.Cut(method, ".")
-		sets := strings.HasPrefix(name, "set") || strings.HasPrefix(name, "emulateNetwork") || strings.HasPrefix(name, "override")
-		if domain != "Emulation" && domain != "Network" || !sets || row.Needs != "" || row.Never != "" {
+		sets := slices.ContainsFunc([]string{"set", "emulateNetwork", "override", "force"}, func(p string) bool { return strings.HasPrefix(name, p) })
+		// What edits the document goes with it. Target.setAutoAttach is the endpoint's own.
+		edits := domain == "DOM" || domain == "CSS" && strings.HasPrefix(name, "set") || method == "Page.setDocumentContent"
+		if !sets || edits || domain == "Target" || row.Needs != "" || row.Never != "" {
 			continue
 		}
 		if _, ok := undo[method]; !ok && !slices.Contains(stays, method) {

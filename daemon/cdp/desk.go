@@ -374,6 +374,7 @@ var undo = map[string]undone{
 	"Emulation.setTimezoneOverride":               {"Emulation.setTimezoneOverride", `{"timezoneId":""}`},
 	"Emulation.setTouchEmulationEnabled":          {"Emulation.setTouchEmulationEnabled", `{"enabled":false}`},
 	"Emulation.setUserAgentOverride":              {"Emulation.setUserAgentOverride", `{"userAgent":""}`},
+	"Input.setInterceptDrags":                     {"Input.setInterceptDrags", `{"enabled":false}`},
 	"Network.emulateNetworkConditions":            {"Network.emulateNetworkConditions", online},
 	"Network.emulateNetworkConditionsByRule":      {"Network.emulateNetworkConditions", online},
 	"Network.overrideNetworkState":                {"Network.overrideNetworkState", online},
@@ -382,6 +383,7 @@ var undo = map[string]undone{
 	"Network.setCacheDisabled":                    {"Network.setCacheDisabled", `{"cacheDisabled":false}`},
 	"Network.setExtraHTTPHeaders":                 {"Network.setExtraHTTPHeaders", `{"headers":{}}`},
 	"Network.setUserAgentOverride":                {"Emulation.setUserAgentOverride", `{"userAgent":""}`},
+	"Overlay.setShowViewportSizeOnResize":         {"Overlay.setShowViewportSizeOnResize", `{"show":false}`},
 	"Page.setInterceptFileChooserDialog":          {"Page.setInterceptFileChooserDialog", `{"enabled":false}`},
 	"Page.setWebLifecycleState":                   {"Page.setWebLifecycleState", `{"state":"active"}`},
 	"Page.startScreencast":                        {"Page.stopScreencast", `{}`},
@@ -389,9 +391,12 @@ var undo = map[string]undone{
 
 const online = `{"offline":false,"latency":0,"downloadThroughput":-1,"uploadThroughput":-1}`
 
-// stays lists what a client can set that nothing but the end of the debugging takes back, or
-// of its domain.
-var stays = []string{"Emulation.setHardwareConcurrencyOverride", "Network.setAttachDebugStack"}
+// stays lists what a client can set that is not taken back: it ends with the debugging, some
+// of it with its domain. docs/CLIENTS.md has it, too.
+var stays = []string{
+	"CSS.forcePseudoState", "Emulation.setHardwareConcurrencyOverride", "Network.setAttachDebugStack", "Page.setFontFamilies", "Page.setFontSizes",
+	"Page.setLifecycleEventsEnabled", "Runtime.setAsyncCallStackDepth", "Runtime.setMaxCallStackSizeToCapture",
+}
 
 func (d *desk) on(link core.Nonce) bool {
 	d.mu.Lock()
