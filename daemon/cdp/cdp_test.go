@@ -2,20 +2,17 @@ package cdp
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"sessiondock.dev/sessiondock/daemon/core"
 	"sessiondock.dev/sessiondock/daemon/wire"
@@ -156,8 +153,9 @@ func hold(address string) int {
 	return 0
 }
 
-// Another user of the machine takes no place of this one's: with as many connections as
-// there may be, ours are served all the same.
+// Another user of the machine takes no place of this one's: behind as many connections as
+// there may be, the first that is accepted is ours. Connections come in the order in which
+// they were made.
 func TestAnotherUserTakesNoPlace(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("NOT RUN: only root can start a program as another user")
@@ -166,17 +164,22 @@ func TestAnotherUserTakesNoPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(ctx) }()
-	defer func() {
-		cancel()
-		if err := <-served; err != nil {
-			t.Error(err)
+	l := s.places()
+	defer l.who.close()
+	defer l.Close()
+	accepted := make(chan net.Conn, maxConns+1)
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			accepted <- conn
 		}
 	}()
-	for _, uid := range []uint32{65534, 0} {
-		other := exec.CommandContext(ctx, "/proc/self/exe", "hold", s.l.Addr().String())
+	hold := func(uid uint32) {
+		t.Helper()
+		other := exec.CommandContext(t.Context(), "/proc/self/exe", "hold", s.l.Addr().String())
 		other.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid, NoSetGroups: true}}
 		other.Dir = "/"
 		in, err := other.StdinPipe()
@@ -190,20 +193,47 @@ func TestAnotherUserTakesNoPlace(t *testing.T) {
 		if err := other.Start(); err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() {
+			in.Close()
+			other.Wait()
+		})
 		if said, _ := bufio.NewReader(out).ReadString('\n'); said != "held\n" {
-			t.Fatalf("the other user's program said %q", said)
+			t.Fatalf("the program of uid %d said %q", uid, said)
 		}
-		client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-		resp, err := client.Get("http://" + s.l.Addr().String() + "/json/version")
-		// As many of this user's own fill the place: so the bound is there.
-		if uid == 0 && err == nil || uid != 0 && err != nil {
-			t.Errorf("beside the connections of uid %d: %v", uid, err)
+	}
+	dial := func() net.Conn {
+		t.Helper()
+		conn, err := net.Dial("tcp", s.l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
 		}
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}
+
+	hold(65534)
+	mine := dial()
+	if first := <-accepted; first.RemoteAddr().String() != mine.LocalAddr().String() {
+		t.Fatal("a connection of another user was accepted")
+	}
+	// As many of this user's own fill the place: so the bound is there.
+	hold(0)
+	for range maxConns - 1 {
+		<-accepted
+	}
+	closed := make(chan error, 1)
+	beyond := dial()
+	go func() {
+		_, err := beyond.Read(make([]byte, 1))
+		closed <- err
+	}()
+	select {
+	case err := <-closed:
 		if err == nil {
-			resp.Body.Close()
+			t.Error("one beyond the bound was answered")
 		}
-		in.Close()
-		other.Wait()
+	case <-accepted:
+		t.Error("one beyond the bound was accepted")
 	}
 }
 

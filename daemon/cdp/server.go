@@ -106,13 +106,9 @@ func (s *Server) Serve(ctx context.Context) error {
 		srv.Close()
 	})
 	defer stop()
-	who, err := openWhose(s.l.Addr().(*net.TCPAddr).AddrPort())
-	if err != nil {
-		s.log.Warn("connections of other users cannot be told apart", "err", err)
-	} else {
-		defer who.close()
-	}
-	err = srv.Serve(&bounded{Listener: s.l, free: make(chan struct{}, maxConns), who: who, log: s.log})
+	l := s.places()
+	defer l.who.close()
+	err := srv.Serve(l)
 	s.endAll(websocket.StatusGoingAway, "the daemon is ending")
 	s.group.Wait()
 	if errors.Is(err, http.ErrServerClosed) || ctx.Err() != nil {
@@ -129,6 +125,14 @@ type bounded struct {
 	who    *whose // nil: it cannot be told
 	log    *slog.Logger
 	warned bool
+}
+
+func (s *Server) places() *bounded {
+	who, err := openWhose(s.l.Addr().(*net.TCPAddr).AddrPort())
+	if err != nil {
+		s.log.Warn("connections of other users cannot be told apart", "err", err)
+	}
+	return &bounded{Listener: s.l, free: make(chan struct{}, maxConns), who: who, log: s.log}
 }
 
 type boundedConn struct {

@@ -39,7 +39,11 @@ func openWhose(listener netip.AddrPort) (*whose, error) {
 	return w, nil
 }
 
-func (w *whose) close() { unix.Close(w.fd) }
+func (w *whose) close() {
+	if w != nil {
+		unix.Close(w.fd)
+	}
+}
 
 // errGone is of a connection whose other end is not there any more.
 var errGone = errors.New("no such socket")
