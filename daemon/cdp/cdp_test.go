@@ -167,6 +167,9 @@ func TestAnotherUserTakesNoPlace(t *testing.T) {
 	l := s.places()
 	defer l.who.close()
 	defer l.Close()
+	if l.who == nil {
+		t.Skip("NOT RUN: this kernel does not say whose a connection is")
+	}
 	accepted := make(chan net.Conn, maxConns+1)
 	go func() {
 		for {
