@@ -3,10 +3,12 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"sessiondock.dev/sessiondock/cli/demo"
 	"sessiondock.dev/sessiondock/daemon/client"
 	"sessiondock.dev/sessiondock/daemon/core"
 	"sessiondock.dev/sessiondock/daemon/wire"
@@ -77,5 +79,38 @@ func TestAnEmptyPageIsDriven(t *testing.T) {
 			k.do(wire.Act{Verb: "navigate", URL: k.page})
 			must(t, k.Release(p.ctx))
 		})
+	}
+}
+
+// A page that is busy when it is asked to leave for the empty one does so in the person's
+// hands. Until it has, that is said like a click that waits there, and nothing is finished.
+func TestABusyPageMayYetLeaveForTheEmptyOne(t *testing.T) {
+	t.Parallel()
+	k := openDesk(t, "product", "")
+	busy, release := k.hold()
+	k.dial()
+	k.value(`setTimeout(() => {
+		for (let held = "true"; held === "true";) {
+			const ask = new XMLHttpRequest();
+			ask.open("GET", "held", false);
+			ask.send();
+			held = ask.responseText;
+		}
+	}, 100), 1`)
+	busy()
+	id := client.NewID()
+	go k.Act(k.ctx, id, wire.Act{Verb: "navigate", URL: "about:blank"}, 0)
+	k.settled(id, "the dispatch", func(r *core.Record) bool { return r.Times.Dispatched != 0 })
+	k.press(demo.ButtonTakeover)
+	st := k.status("the warning", func(s *core.Status) bool {
+		return s.Authority.Holder.Kind == "human" && slices.Contains(s.Sentences.Warnings, "A click may still land in this page.")
+	})
+	if r, err := k.LookUp(k.ctx, id); err != nil || r.Local != core.Running || st.Authority.Fence != "draining" {
+		t.Errorf("while the page is busy: %v %+v, the slot %+v", err, r, st)
+	}
+	release()
+	k.status("the drain", func(s *core.Status) bool { return s.Authority.Fence == "drained" })
+	if r, err := k.LookUp(k.ctx, id); err != nil || r.Local != core.Finished {
+		t.Errorf("when it has left: %v %+v", err, r)
 	}
 }

@@ -92,24 +92,28 @@ export const browser = {
   },
   /**
    * Has a page leave for the empty one by itself, so that this one has the page's origin.
-   * @param {number} tabId @param {string} [sessionId]
-   * @returns {Promise<{frameId: string, loaderId?: string, errorText?: string}>} as Page.navigate
-   *   answers, before the page has come
+   * It is asked in the page, behind what is queued there. The promise is rejected in plain
+   * words, which prove nothing, if it has not left in time: it may yet.
+   * @param {number} tabId @param {string} mainFrame the DevTools protocol's name of it, '' if not known
+   * @returns {Promise<{frameId: string, loaderId?: string}>} as Page.navigate answers,
+   *   before the page has come
    */
-  leaveForBlank: (tabId, sessionId) =>
+  leaveForBlank: (tabId, mainFrame) =>
     new Promise((answer, fail) => {
       const end = () => chrome.debugger.onEvent.removeListener(seen);
       /** @param {chrome.debugger.DebuggerSession} source @param {string} method @param {any} params */
       const seen = (source, method, params) => {
-        if (source.tabId !== tabId || (source.sessionId ?? '') !== (sessionId ?? '')) return;
-        const {id, loaderId, url} = method === 'Page.frameStartedNavigating' ? {...params, id: params.frameId} : method === 'Page.frameNavigated' ? params.frame : {};
-        if (url !== 'about:blank') return;
+        if (source.tabId !== tabId || source.sessionId) return;
+        const begins = method === 'Page.frameStartedNavigating' ? {...params, id: params.frameId} : null;
+        const {id, parentId, loaderId, url} = begins ?? (method === 'Page.frameNavigated' ? params.frame : {});
+        // Frames in the page go to empty pages too. Only what has come says whether it is one.
+        if (url !== 'about:blank' || parentId || (mainFrame ? id !== mainFrame : begins)) return;
         end();
         answer({frameId: id, loaderId});
       };
       chrome.debugger.onEvent.addListener(seen);
-      chrome.debugger.sendCommand(sessionId ? {tabId, sessionId} : {tabId}, 'Runtime.evaluate', {expression: "location.href = 'about:blank'"}).then(
-        () => setTimeout(() => (end(), answer({frameId: '', errorText: 'net::ERR_ABORTED'})), LEAVE_MS),
+      chrome.debugger.sendCommand({tabId}, 'Runtime.evaluate', {expression: "location.href = 'about:blank'"}).then(
+        () => setTimeout(() => (end(), fail(new Error('the page has not left for the empty one in time'))), LEAVE_MS),
         (error) => (end(), fail(error)),
       );
     }),

@@ -68,7 +68,7 @@ export class Dock {
       dead: (tab) => this.documents.dead(tab),
       url: (tab) => this.documents.url(tab) || this.tabs.get(tab)?.url || '',
       child: (tab, session) => this.sessions.child(tab, session),
-      mainFrame: (tab, session) => this.sessions.mainFrame(tab, session),
+      mainFrame: (tab) => this.sessions.mainFrame(tab),
       document: (tab, frame) => this.documents.current(tab, frame),
       room: (action) => this.ledger.room(action),
     });

@@ -158,7 +158,8 @@ export class Drain {
       const ran = await Promise.race([this.#barrier({...order, tab, document}), target.gone]);
       if (ran) {
         this.#ledger.barrier(document, tick);
-        if (goOn()) target.how = 'barrier';
+        // What was cut off before it was known to have run may come after a barrier.
+        if (goOn()) target.how = this.#ledger.pending(order.epoch).has(document) ? 'lost' : 'barrier';
       }
     }
     if (!goOn()) return;

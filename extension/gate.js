@@ -81,8 +81,8 @@ import {isWeb, originOf} from './tabs.js';
  * @property {(tab: number) => string} url of its main document
  * @property {(tab: number, session: string) => string | undefined} child the address of a child session's
  *   frame or worker, undefined if the tab has no such session
- * @property {(tab: number, session: string) => string} mainFrame the DevTools protocol's name of the frame at the
- *   top of a tab, or of a child session; '' if not known
+ * @property {(tab: number) => string} mainFrame the DevTools protocol's name of the frame at the top of a tab, '' if
+ *   not known
  * @property {(tab: number, frame: number) => string} document now in the frame, '' if not known
  * @property {(action: string) => boolean} room to record one more action
  */
@@ -177,10 +177,14 @@ function decideTab(state, order, view) {
       return no('policy', 'that frame is not within the binding’s origins', 'act in the page around it');
     }
   }
-  const {frameId} = order.params;
-  const main = toBlank(order) && frameId ? view.mainFrame(order.tab, order.session ?? '') : '';
-  if (main && main !== frameId) {
-    return no('policy', 'a frame is not navigated to an empty page', 'have the page around it do so');
+  if (toBlank(order)) {
+    // It is the page that leaves, whatever frame was meant.
+    const {frameId} = order.params;
+    const main = view.mainFrame(order.tab);
+    if (order.session || (frameId && main && main !== frameId)) {
+      return no('policy', 'a frame is not navigated to an empty page', 'have the page around it do so');
+    }
+    if (frameId && !main) return no('unavailable', 'which frame is the page itself is not known yet', 'ask for the frame tree, then send it again');
   }
   if (view.dead(order.tab) && (toBlank(order) || !REVIVES.has(order.method || order.kind))) {
     // Such a command would never be answered.
@@ -296,13 +300,13 @@ const entryOnly = ({entryId}) => ({entryId});
 
 /**
  * Carries an order out.
- * @param {Browser} browser @param {Order} order
+ * @param {Browser} browser @param {Order} order @param {View} view
  * @returns {Promise<unknown>}
  */
-function perform(browser, order) {
+function perform(browser, order, view) {
   switch (order.kind) {
     case 'cdp':
-      if (toBlank(order)) return browser.leaveForBlank(order.tab, order.session);
+      if (toBlank(order)) return browser.leaveForBlank(order.tab, view.mainFrame(order.tab));
       return browser.sendCommand(order.tab, order.method, order.method === BACK ? entryOnly(order.params) : order.params, order.session);
     case 'barrier':
       return browser.runNothing(order.tab, order.document);
@@ -379,7 +383,7 @@ export class Gate {
     const refused = this.check(order);
     if (refused) return {refused};
     try {
-      return {sent: perform(this.#browser, order)};
+      return {sent: perform(this.#browser, order, this.#view)};
     } catch (error) {
       // Chromium throws at once, and sends nothing, if the arguments are not of the
       // shape that its API takes.

@@ -109,10 +109,9 @@ export class Sessions {
     return this.#sessions.get(tab)?.children.get(child)?.url;
   }
 
-  /** The protocol's name of the frame at the top of a tab, or of a child session; '' if not known. @param {number} tab @param {string} child */
-  mainFrame(tab, child) {
-    const session = this.#sessions.get(tab);
-    return (child ? session?.children.get(child)?.target : session?.mainFrame) ?? '';
+  /** The protocol's name of the frame at the top of a tab, '' if not known. @param {number} tab */
+  mainFrame(tab) {
+    return this.#sessions.get(tab)?.mainFrame ?? '';
   }
 
   tabs() {

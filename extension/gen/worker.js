@@ -1178,22 +1178,25 @@ var browser = {
   },
   /**
    * Has a page leave for the empty one by itself, so that this one has the page's origin.
-   * @param {number} tabId @param {string} [sessionId]
-   * @returns {Promise<{frameId: string, loaderId?: string, errorText?: string}>} as Page.navigate
-   *   answers, before the page has come
+   * It is asked in the page, behind what is queued there. The promise is rejected in plain
+   * words, which prove nothing, if it has not left in time: it may yet.
+   * @param {number} tabId @param {string} mainFrame the DevTools protocol's name of it, '' if not known
+   * @returns {Promise<{frameId: string, loaderId?: string}>} as Page.navigate answers,
+   *   before the page has come
    */
-  leaveForBlank: (tabId, sessionId) => new Promise((answer, fail) => {
+  leaveForBlank: (tabId, mainFrame) => new Promise((answer, fail) => {
     const end = () => chrome.debugger.onEvent.removeListener(seen);
     const seen = (source, method, params) => {
-      if (source.tabId !== tabId || (source.sessionId ?? "") !== (sessionId ?? "")) return;
-      const { id, loaderId, url } = method === "Page.frameStartedNavigating" ? { ...params, id: params.frameId } : method === "Page.frameNavigated" ? params.frame : {};
-      if (url !== "about:blank") return;
+      if (source.tabId !== tabId || source.sessionId) return;
+      const begins = method === "Page.frameStartedNavigating" ? { ...params, id: params.frameId } : null;
+      const { id, parentId, loaderId, url } = begins ?? (method === "Page.frameNavigated" ? params.frame : {});
+      if (url !== "about:blank" || parentId || (mainFrame ? id !== mainFrame : begins)) return;
       end();
       answer({ frameId: id, loaderId });
     };
     chrome.debugger.onEvent.addListener(seen);
-    chrome.debugger.sendCommand(sessionId ? { tabId, sessionId } : { tabId }, "Runtime.evaluate", { expression: "location.href = 'about:blank'" }).then(
-      () => setTimeout(() => (end(), answer({ frameId: "", errorText: "net::ERR_ABORTED" })), LEAVE_MS),
+    chrome.debugger.sendCommand({ tabId }, "Runtime.evaluate", { expression: "location.href = 'about:blank'" }).then(
+      () => setTimeout(() => (end(), fail(new Error("the page has not left for the empty one in time"))), LEAVE_MS),
       (error) => (end(), fail(error))
     );
   }),
@@ -1599,7 +1602,7 @@ var Drain = class {
       const ran = await Promise.race([this.#barrier({ ...order, tab, document: document2 }), target.gone]);
       if (ran) {
         this.#ledger.barrier(document2, tick);
-        if (goOn()) target.how = "barrier";
+        if (goOn()) target.how = this.#ledger.pending(order.epoch).has(document2) ? "lost" : "barrier";
       }
     }
     if (!goOn()) return;
@@ -2179,10 +2182,13 @@ function decideTab(state, order, view) {
       return no("policy", "that frame is not within the binding’s origins", "act in the page around it");
     }
   }
-  const { frameId } = order.params;
-  const main = toBlank(order) && frameId ? view.mainFrame(order.tab, order.session ?? "") : "";
-  if (main && main !== frameId) {
-    return no("policy", "a frame is not navigated to an empty page", "have the page around it do so");
+  if (toBlank(order)) {
+    const { frameId } = order.params;
+    const main = view.mainFrame(order.tab);
+    if (order.session || frameId && main && main !== frameId) {
+      return no("policy", "a frame is not navigated to an empty page", "have the page around it do so");
+    }
+    if (frameId && !main) return no("unavailable", "which frame is the page itself is not known yet", "ask for the frame tree, then send it again");
   }
   if (view.dead(order.tab) && (toBlank(order) || !REVIVES.has(order.method || order.kind))) {
     return no("unavailable", "the page in this tab has crashed", "navigate or reload it");
@@ -2268,10 +2274,10 @@ function decide(state, order, view, now) {
   return decideMethod(order, view) ?? (order.tab === 0 ? null : decideTab(state, order, view));
 }
 var entryOnly = ({ entryId }) => ({ entryId });
-function perform(browser2, order) {
+function perform(browser2, order, view) {
   switch (order.kind) {
     case "cdp":
-      if (toBlank(order)) return browser2.leaveForBlank(order.tab, order.session);
+      if (toBlank(order)) return browser2.leaveForBlank(order.tab, view.mainFrame(order.tab));
       return browser2.sendCommand(order.tab, order.method, order.method === BACK ? entryOnly(order.params) : order.params, order.session);
     case "barrier":
       return browser2.runNothing(order.tab, order.document);
@@ -2344,7 +2350,7 @@ var Gate = class {
     const refused = this.check(order);
     if (refused) return { refused };
     try {
-      return { sent: perform(this.#browser, order) };
+      return { sent: perform(this.#browser, order, this.#view) };
     } catch (error) {
       return { refused: refuse("invalid", error instanceof Error ? error.message : String(error)) };
     }
@@ -3703,10 +3709,9 @@ var Sessions = class {
   child(tab, child) {
     return this.#sessions.get(tab)?.children.get(child)?.url;
   }
-  /** The protocol's name of the frame at the top of a tab, or of a child session; '' if not known. @param {number} tab @param {string} child */
-  mainFrame(tab, child) {
-    const session = this.#sessions.get(tab);
-    return (child ? session?.children.get(child)?.target : session?.mainFrame) ?? "";
+  /** The protocol's name of the frame at the top of a tab, '' if not known. @param {number} tab */
+  mainFrame(tab) {
+    return this.#sessions.get(tab)?.mainFrame ?? "";
   }
   tabs() {
     return [...this.#sessions.values()].filter((session) => session.attached).map((session) => session.tab);
@@ -4360,7 +4365,7 @@ var Dock = class {
       dead: (tab) => this.documents.dead(tab),
       url: (tab) => this.documents.url(tab) || this.tabs.get(tab)?.url || "",
       child: (tab, session) => this.sessions.child(tab, session),
-      mainFrame: (tab, session) => this.sessions.mainFrame(tab, session),
+      mainFrame: (tab) => this.sessions.mainFrame(tab),
       document: (tab, frame) => this.documents.current(tab, frame),
       room: (action) => this.ledger.room(action)
     });

@@ -92,6 +92,19 @@ test('an error that proves nothing leaves the action open', async () => {
   assert.deepEqual([it.report('A1').open, it.report('A1').how], [1, 'open']);
 });
 
+test('a page that has not left for the empty one in time leaves the action open: no barrier settles it', async () => {
+  const it = await (await rig()).granted();
+  it.fake.left = () => Promise.reject(new Error('the page has not left for the empty one in time'));
+  const n = it.cmd({method: 'Page.navigate', params: {url: 'about:blank'}, effect: true});
+  await settle();
+  assert.deepEqual([it.result(n).ok, it.result(n).dispatched, it.result(n).error.detail], [false, true, undefined]);
+  assert.deepEqual([it.report('A1').open, it.report('A1').how], [1, 'open']);
+  it.fence(3);
+  await until('the drain', () => it.port.last('drained')?.epoch === 3);
+  const [{why, how}] = it.port.last('drained').documents;
+  assert.deepEqual([why, how, it.report('A1').open, it.report('A1').how], ['input_pending', 'lost', 1, 'lost']);
+});
+
 test('what is late, of another tab or of another document is not dispatched', async () => {
   const it = await (await rig({tabs: [[1, 'D1'], [2, 'D2', 'chrome://settings/']]})).granted();
   it.fake.did.length = 0;

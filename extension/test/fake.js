@@ -58,6 +58,7 @@ export function makeBrowser() {
     attachErrors: [],
     /** What becomes of a tab that is sent to a page, and what is read there. */
     went: () => {},
+    left: () => Promise.resolve({frameId: 'F', loaderId: 'L'}),
     text: () => ({found: 0, text: '', cut: false}),
     barrier: (tab, document) => Promise.resolve([{frameId: 0, documentId: document}]),
     /** @param {string} name */
@@ -126,7 +127,10 @@ export function makeBrowser() {
       fake.did.push(['text', tab, document, selector]);
       return [{frameId: 0, documentId: document, result: fake.text(tab, document, selector)}];
     },
-    leaveForBlank: async (tab, session) => (fake.did.push(['leave', tab, session ?? '']), {frameId: 'F', loaderId: 'L'}),
+    leaveForBlank: (tab, mainFrame) => {
+      fake.did.push(['leave', tab, mainFrame]);
+      return fake.left();
+    },
     blankTab: async (tab) => void fake.did.push(['blank', tab]),
     frames: async (tab) => fake.framesOf.get(tab) ?? null,
     mainFrame: async (tab) => fake.framesOf.get(tab)?.[0] ?? null,

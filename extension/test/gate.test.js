@@ -42,6 +42,12 @@ test('an empty page is the page’s own, never the extension’s', () => {
   assert.equal(go({}), null);
   assert.equal(go({frameId: 'F'}), null);
   assert.equal(go({frameId: 'G'}), 'policy', 'a frame in the page');
+  const unknown = {view: {mainFrame: () => ''}};
+  assert.equal(go({}, unknown), null);
+  assert.equal(go({frameId: 'G'}, unknown), 'unavailable', 'it may be a frame in the page');
+  const child = {order: {method: 'Page.navigate', document: '', session: 'S', params: {url: 'about:blank'}}, view: {child: () => 'https://shop.test/frame'}};
+  assert.equal(run(child)?.code, 'policy', 'a frame of another process, which it does not name');
+  assert.equal(run(child, {order: {params: {url: 'about:blank', frameId: 'F'}}})?.code, 'policy', 'the same, by its name');
   assert.equal(go({}, {view: {url: () => 'https://other.test/'}}), 'policy', 'it would have the other site’s origin');
   assert.equal(go({}, {view: {dead: () => true}}), 'unavailable', 'nobody is there to leave');
   assert.equal(go({url: 'about:blank#x'}), 'policy');
@@ -50,7 +56,7 @@ test('an empty page is the page’s own, never the extension’s', () => {
   Object.assign(gate, state(), {grant: {epoch: 7, lease: 'L', watchMs: 0, monoMs: Infinity, wallMs: Infinity}});
   const {refused} = gate.dispatch({...order({method: 'Page.navigate', params: {url: 'about:blank'}}), monoMs: Infinity, wallMs: Infinity});
   assert.equal(refused, undefined);
-  assert.deepEqual(fake.did, [['leave', 1, '']]);
+  assert.deepEqual(fake.did, [['leave', 1, 'F']]);
 });
 
 /** Every reason to refuse, in the order in which they are told. */
