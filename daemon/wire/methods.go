@@ -5,7 +5,7 @@ import "strings"
 // MethodInfo is one row of Methods.
 type MethodInfo struct {
 	Effect bool   // it can change the page, or what the page does: recorded as a write
-	Script bool   // it runs the agent's own script
+	Script bool   // it runs the agent's own script, or can leave code of the agent's in the page
 	Input  bool   // it is input: a barrier follows
 	Needs  string // the setting of the binding without which it is refused
 	Never  string // why it is refused whatever the binding says
@@ -62,18 +62,20 @@ var Methods = methods(
 	}},
 	kind{what: MethodInfo{Effect: true}, names: map[string]string{
 		"CSS": "addRule createStyleSheet forcePseudoState setEffectivePropertyValueForNode setKeyframeKey setMediaText setRuleSelector setStyleSheetText setStyleTexts",
-		"DOM": "focus copyTo moveTo markUndoableState redo removeAttribute removeNode scrollIntoViewIfNeeded setAttributeValue setAttributesAsText " +
-			"setNodeName setNodeValue setOuterHTML undo",
+		"DOM": "focus markUndoableState removeAttribute removeNode scrollIntoViewIfNeeded",
 		"Emulation": "clearDeviceMetricsOverride clearGeolocationOverride clearIdleOverride resetPageScaleFactor setAutoDarkModeOverride setCPUThrottlingRate " +
 			"setDeviceMetricsOverride setEmitTouchEventsForMouse setEmulatedMedia setEmulatedVisionDeficiency setGeolocationOverride " +
 			"setHardwareConcurrencyOverride setIdleOverride setLocaleOverride setPageScaleFactor setScriptExecutionDisabled setScrollbarsHidden " +
 			"setTimezoneOverride setTouchEmulationEnabled setUserAgentOverride",
 		"Network": "emulateNetworkConditions emulateNetworkConditionsByRule overrideNetworkState setBlockedURLs setExtraHTTPHeaders setUserAgentOverride",
-		"Page":    "bringToFront handleJavaScriptDialog navigate navigateToHistoryEntry setDocumentContent setWebLifecycleState stopLoading",
+		"Page":    "bringToFront handleJavaScriptDialog navigate navigateToHistoryEntry setWebLifecycleState stopLoading",
 		"Runtime": "terminateExecution",
 	}},
 	kind{what: MethodInfo{Effect: true, Script: true}, names: map[string]string{
-		"Page":    "addScriptToEvaluateOnNewDocument reload",
+		// Markup holds code: a handler, a script, the address of a frame. A node that is put
+		// somewhere, or has another name or text, may become such.
+		"DOM":     "copyTo moveTo redo setAttributeValue setAttributesAsText setNodeName setNodeValue setOuterHTML undo",
+		"Page":    "addScriptToEvaluateOnNewDocument reload setDocumentContent",
 		"Runtime": "addBinding callFunctionOn evaluate runScript",
 	}},
 	kind{what: MethodInfo{Effect: true, Input: true}, names: map[string]string{

@@ -552,6 +552,24 @@ func TestPolicyHasReasons(t *testing.T) {
 	}
 }
 
+// Code may come into a page as markup, and run later.
+func TestMarkupIsAScript(t *testing.T) {
+	for _, method := range []string{
+		"DOM.setOuterHTML", "DOM.setAttributeValue", "DOM.setAttributesAsText", "DOM.setNodeName", "DOM.setNodeValue",
+		"DOM.copyTo", "DOM.moveTo", "DOM.undo", "DOM.redo", "Page.setDocumentContent",
+	} {
+		for _, raw := range []bool{false, true} {
+			p := &peer{rules: willing}
+			a := actionOf(wire.Act{Verb: "cdp", Method: method, Params: json.RawMessage(`{"nodeId":1}`)})
+			a.Class, a.Raw = core.Write, raw
+			d := NewExecutor(p).Run(context.Background(), a)
+			if d.State != "finished" || len(p.sent) != 1 || !p.sent[0].Effect || !p.sent[0].Script {
+				t.Errorf("%s, raw %v: %s by %+v", method, raw, d.State, p.sent)
+			}
+		}
+	}
+}
+
 func TestUploadPaths(t *testing.T) {
 	top := t.TempDir()
 	dir := filepath.Join(top, "up")
