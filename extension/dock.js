@@ -58,6 +58,7 @@ export class Dock {
       replaced: (tab, before, after) => this.#replaced(tab, before, after),
       revived: (tab) => this.sessions.revived(tab),
       ended: (document, how) => this.#documentEnded(document, how),
+      spread: () => this.memory.store(),
     });
     this.ledger = new Ledger(browser.wallMs, (entry) => this.#changed(entry));
     this.gate = new Gate(browser, {
@@ -125,6 +126,7 @@ export class Dock {
     on.navigationTarget(({sourceTabId, tabId}) => {
       this.evidence.opened(tabId, sourceTabId);
       this.tabs.openedBy(sourceTabId, tabId);
+      this.documents.opened(tabId, sourceTabId);
       void this.watch.look(tabId);
     });
     on.tabCreated((tab) => this.#tabCreated(tab));
@@ -167,14 +169,14 @@ export class Dock {
     await Promise.all(this.tabs.all().map(({tab}) => this.documents.learn(tab).catch(learnt)));
     this.#anew = stored.run !== true || stored.anew === true;
     this.ledger.restore(stored.ledger);
-    this.documents.restore(stored.scripts);
+    this.documents.restore(stored.scripts, stored.groups);
     if (Array.isArray(stored.apart)) for (const tab of stored.apart) this.tabs.setApart(tab);
     // Those of a browser that has just begun are the ones that it came with.
     if (stored.run === true && this.#personHolds()) for (const tab of this.#early ?? []) this.tabs.setApart(tab);
     this.#early = null;
     // Not before: what a former worker stored is not to be written over unread.
     this.memory.keep(() => ({
-      run: true, anew: this.#anew, ledger: this.ledger.snapshot(), scripts: this.documents.scripts(), starts: this.link.attempt,
+      run: true, anew: this.#anew, ledger: this.ledger.snapshot(), scripts: this.documents.scripts(), groups: this.documents.groups(), starts: this.link.attempt,
       apart: this.tabs.apart(), probes: this.probe.tabs(),
     }));
     this.memory.touch();

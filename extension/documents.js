@@ -8,6 +8,7 @@
 
 import {FIRST_DOCUMENT_MS, MAX_DOCUMENTS, MAX_FRAMES} from './limits.js';
 import {note} from './refusal.js';
+import {isWeb, originOf} from './tabs.js';
 
 /** @typedef {{id: string, url: string, error: boolean}} Frame */
 /** @typedef {{tab: number, root: string, url: string}} Known */
@@ -17,6 +18,7 @@ import {note} from './refusal.js';
  * @property {(tab: number, before: string, after: string) => void} replaced the main document
  * @property {(tab: number) => void} revived a document has come into a tab whose renderer had crashed
  * @property {(document: string, how: 'crashed' | 'replaced' | 'closed') => void} ended one with a script
+ * @property {() => void} spread a document counts as one with a script because another can reach it
  */
 
 // A document lives on for its unload handlers after it was replaced.
@@ -26,6 +28,7 @@ export class Documents {
   /** @type {Map<number, Map<number, Frame>>} */ #tabs = new Map();
   /** @type {Map<string, Known>} */ #known = new Map();
   /** @type {Map<string, number>} tab, by document */ #scripts = new Map();
+  /** Of windows that pages opened: the first window of those that can name each other. @type {Map<number, number>} */ #groups = new Map();
   /** @type {Set<number>} */ #dead = new Set();
   /** @type {Map<number, Set<() => void>>} */ #waiting = new Map();
   #browser;
@@ -146,7 +149,53 @@ export class Documents {
   script(tab, document) {
     if (!document || this.#scripts.has(document)) return false;
     this.#scripts.set(document, tab);
+    for (const other of this.#tabs.keys()) this.#spread(other);
     return true;
+  }
+
+  /**
+   * A page opened a tab: the two can name each other's windows.
+   * @param {number} tab @param {number} opener
+   */
+  opened(tab, opener) {
+    this.#groups.set(tab, this.#group(opener));
+    // An empty page that it writes into is announced by no commit.
+    void this.learn(tab).catch((error) => note('could not look into a new tab', error));
+    this.#spread(tab);
+  }
+
+  /** @param {number} tab */
+  #group(tab) {
+    return this.#groups.get(tab) ?? tab;
+  }
+
+  /** The origins in a tab, '' for a page that may be of any. @param {number} tab */
+  #origins(tab) {
+    return new Set([...(this.#tabs.get(tab)?.values() ?? [])].map(({url}) => (isWeb(url) ? originOf(url) : '')));
+  }
+
+  /**
+   * What runs in one window can put code into every other that it can name and whose origin it
+   * has: a document there counts as one with a script, too.
+   * @param {number} tab
+   */
+  #spread(tab) {
+    const document = this.current(tab);
+    if (!document || this.#scripts.has(document)) return;
+    const its = this.#origins(tab);
+    for (const from of new Set(this.#scripts.values())) {
+      if (from === tab || this.#group(from) !== this.#group(tab)) continue;
+      const theirs = this.#origins(from);
+      if (!its.has('') && !theirs.has('') && ![...its].some((origin) => theirs.has(origin))) continue;
+      this.script(tab, document);
+      this.#events.spread();
+      return;
+    }
+  }
+
+  /** For storing. */
+  groups() {
+    return [...this.#groups];
   }
 
   /** @param {string} document */
@@ -159,14 +208,16 @@ export class Documents {
     return [...this.#scripts].map(([document, tab]) => ({document, tab}));
   }
 
-  /** @param {unknown} stored what a former worker knew */
-  restore(stored) {
+  /** @param {unknown} stored what a former worker knew @param {unknown} groups the same */
+  restore(stored, groups) {
+    if (Array.isArray(groups)) this.#groups = new Map(groups);
     if (!Array.isArray(stored)) return;
     for (const {document, tab} of stored) {
       if (typeof document !== 'string' || this.#scripts.has(document)) continue;
       this.#scripts.set(document, tab);
       if (this.current(tab) !== document) this.#look(document, this.#tabs.has(tab) ? 'replaced' : 'closed', 0);
     }
+    for (const tab of this.#tabs.keys()) this.#spread(tab);
   }
 
   /**
@@ -192,6 +243,7 @@ export class Documents {
   removed(tab) {
     const before = this.current(tab);
     this.#tabs.delete(tab);
+    this.#groups.delete(tab);
     this.#dead.delete(tab);
     if (before) this.#events.replaced(tab, before, '');
     for (const [document, its] of this.#scripts) if (its === tab) this.#look(document, 'closed', 0);
@@ -212,6 +264,7 @@ export class Documents {
     // Removed frames are not announced; a page that makes them without end is bounded.
     if (frames.size > MAX_FRAMES) for (const old of frames.keys()) if (old !== 0 && frames.delete(old)) break;
     this.#remember(id, {tab, root: frameId === 0 ? id : frames.get(0)?.id ?? id, url});
+    this.#spread(tab);
     if (frameId !== 0 || before === id) return;
     if (this.#dead.delete(tab)) this.#events.revived(tab);
     if (before) this.#events.replaced(tab, before, id);

@@ -40,7 +40,7 @@ export class Memory {
   async load() {
     const [local, session] = await Promise.all([
       this.#browser.loadLocal(['mark', 'hold']),
-      this.#browser.loadSession(['run', 'anew', 'ledger', 'scripts', 'starts', 'apart', 'probes']),
+      this.#browser.loadSession(['run', 'anew', 'ledger', 'scripts', 'groups', 'starts', 'apart', 'probes']),
     ]);
     const mark = /** @type {any} */ (local.mark);
     this.mark = {

@@ -250,6 +250,38 @@ test('an agent’s script is listed until its document is seen to have ended', a
   assert.deepEqual(it.port.last('fenced').documents, []);
 });
 
+test('a script counts in every window that its page can name and has the origin of', async () => {
+  const tabs = [[1, 'D1'], [2, 'D2'], [3, 'D3', 'https://else.test/'], [4, 'D4']];
+  const it = await (await rig({tabs})).granted();
+  for (const tabId of [2, 3]) it.fake.emit('navigationTarget', {sourceTabId: 1, tabId});
+  it.cmd({params: {expression: 'w.setInterval(f)'}, effect: true, script: true});
+  await settle();
+  const listed = (/** @type {number} */ epoch) => {
+    it.fence(epoch);
+    return it.port.last('fenced').documents.map((/** @type {any} */ d) => d.document).sort();
+  };
+  assert.deepEqual(listed(3), ['D1', 'D2'], 'not another site’s, nor a window that nothing here opened');
+  // The page that was sent the script is left: its code goes on in the other window, which
+  // can put it into the next page as well.
+  it.fake.alive.delete('D1');
+  it.fake.commit(1, 'D6');
+  await until('ended', () => it.port.last('document.ended')?.document === 'D1');
+  assert.deepEqual(listed(4), ['D2', 'D6']);
+  // Another worker goes on with the list, and with who opened what.
+  await until('stored', () => it.fake.session.scripts?.length === 2);
+  const next = await rig({tabs, before: (fake) => Object.assign(fake, {local: it.fake.local, session: structuredClone(it.fake.session)})});
+  next.up('n2', 4);
+  next.fake.commit(3, 'D7');
+  next.fence(5);
+  assert.ok(next.port.last('fenced').documents.some((/** @type {any} */ d) => d.document === 'D7'));
+  // An empty page has the origin of whoever opened it.
+  next.fake.addTab(5, 'D8', 'about:blank');
+  next.fake.emit('navigationTarget', {sourceTabId: 2, tabId: 5});
+  await settle();
+  next.fence(6);
+  assert.ok(next.port.last('fenced').documents.some((/** @type {any} */ d) => d.document === 'D8'));
+});
+
 test('a crash settles what was open: ended, and its commands are answered', async () => {
   const it = await (await rig()).granted();
   it.fake.answers[INPUT] = never;
