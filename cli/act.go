@@ -33,8 +33,9 @@ func (a *app) actCmd() *cobra.Command {
 		Use:   "act [LEASE] VERB [ARGUMENTS]",
 		Short: "Do one thing in the browser, under a lease",
 		Long: "Asks for one action and prints its record: authority, local work, website.\n" +
-			"Exit code 0 says that the local work has finished and the website's answer is not\n" +
-			"unknown; 15 that something is unknown: look the action up by its id, do not send\n" +
+			"Exit code 0 says that the local work has finished and nothing is unknown yet. The\n" +
+			"website's answer may be on its way (remote in_flight) and can become unknown: look\n" +
+			"the action up by its id. 15 says that something is unknown: look it up, do not send\n" +
 			"it again. LEASE may be left out if SESSIONDOCK_LEASE is set.\n\n" +
 			"Give --epoch, or SESSIONDOCK_EPOCH as `lease acquire` prints it: a command from\n" +
 			"before a takeover is then refused. Without it the lease's present epoch is used.\n\n" +

@@ -27,7 +27,7 @@ func exitCodesTopic() *cobra.Command {
 		{13, "held by a person or by another agent"},
 		{14, "quarantined: something unknown must be settled first"},
 		{15, "outcome unknown: do not send it again, look it up"},
-		{16, "a wait ended; what was asked may still happen"},
+		{16, "a wait ended; what was asked may still happen, if it was dispatched"},
 	} {
 		var codes []string
 		for _, i := range core.Codes {

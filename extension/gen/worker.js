@@ -1912,6 +1912,8 @@ var Documents = class {
   #known = /* @__PURE__ */ new Map();
   /** @type {Map<string, number>} tab, by document */
   #scripts = /* @__PURE__ */ new Map();
+  /** Of windows that pages opened: the first window of those that can name each other. @type {Map<number, number>} */
+  #groups = /* @__PURE__ */ new Map();
   /** @type {Set<number>} */
   #dead = /* @__PURE__ */ new Set();
   /** @type {Map<number, Set<() => void>>} */
@@ -2019,7 +2021,47 @@ var Documents = class {
   script(tab, document2) {
     if (!document2 || this.#scripts.has(document2)) return false;
     this.#scripts.set(document2, tab);
+    for (const other of this.#tabs.keys()) this.#spread(other);
     return true;
+  }
+  /**
+   * A page opened a tab: the two can name each other's windows.
+   * @param {number} tab @param {number} opener
+   */
+  opened(tab, opener) {
+    this.#groups.set(tab, this.#group(opener));
+    void this.learn(tab).catch((error) => note("could not look into a new tab", error));
+    this.#spread(tab);
+  }
+  /** @param {number} tab */
+  #group(tab) {
+    return this.#groups.get(tab) ?? tab;
+  }
+  /** The origins in a tab, '' for a page that may be of any. @param {number} tab */
+  #origins(tab) {
+    return new Set([...this.#tabs.get(tab)?.values() ?? []].map(({ url }) => isWeb(url) ? originOf(url) : ""));
+  }
+  /**
+   * What runs in one window can put code into every other that it can name and whose origin it
+   * has: a document there counts as one with a script, too.
+   * @param {number} tab
+   */
+  #spread(tab) {
+    const document2 = this.current(tab);
+    if (!document2 || this.#scripts.has(document2)) return;
+    const its = this.#origins(tab);
+    for (const from of new Set(this.#scripts.values())) {
+      if (from === tab || this.#group(from) !== this.#group(tab)) continue;
+      const theirs = this.#origins(from);
+      if (!its.has("") && !theirs.has("") && ![...its].some((origin) => theirs.has(origin))) continue;
+      this.script(tab, document2);
+      this.#events.spread();
+      return;
+    }
+  }
+  /** For storing. */
+  groups() {
+    return [...this.#groups];
   }
   /** @param {string} document */
   scripted(document2) {
@@ -2029,14 +2071,16 @@ var Documents = class {
   scripts() {
     return [...this.#scripts].map(([document2, tab]) => ({ document: document2, tab }));
   }
-  /** @param {unknown} stored what a former worker knew */
-  restore(stored) {
+  /** @param {unknown} stored what a former worker knew @param {unknown} groups the same */
+  restore(stored, groups) {
+    if (Array.isArray(groups)) this.#groups = new Map(groups);
     if (!Array.isArray(stored)) return;
     for (const { document: document2, tab } of stored) {
       if (typeof document2 !== "string" || this.#scripts.has(document2)) continue;
       this.#scripts.set(document2, tab);
       if (this.current(tab) !== document2) this.#look(document2, this.#tabs.has(tab) ? "replaced" : "closed", 0);
     }
+    for (const tab of this.#tabs.keys()) this.#spread(tab);
   }
   /**
    * The renderer of a tab's main document was seen to crash.
@@ -2059,6 +2103,7 @@ var Documents = class {
   removed(tab) {
     const before = this.current(tab);
     this.#tabs.delete(tab);
+    this.#groups.delete(tab);
     this.#dead.delete(tab);
     if (before) this.#events.replaced(tab, before, "");
     for (const [document2, its] of this.#scripts) if (its === tab) this.#look(document2, "closed", 0);
@@ -2079,6 +2124,7 @@ var Documents = class {
       for (const old of frames.keys()) if (old !== 0 && frames.delete(old)) break;
     }
     this.#remember(id, { tab, root: frameId === 0 ? id : frames.get(0)?.id ?? id, url });
+    this.#spread(tab);
     if (frameId !== 0 || before === id) return;
     if (this.#dead.delete(tab)) this.#events.revived(tab);
     if (before) this.#events.replaced(tab, before, id);
@@ -4035,7 +4081,7 @@ var Memory = class {
   async load() {
     const [local, session] = await Promise.all([
       this.#browser.loadLocal(["mark", "hold"]),
-      this.#browser.loadSession(["run", "anew", "ledger", "scripts", "starts", "apart", "probes"])
+      this.#browser.loadSession(["run", "anew", "ledger", "scripts", "groups", "starts", "apart", "probes"])
     ]);
     const mark = (
       /** @type {any} */
@@ -4354,7 +4400,8 @@ var Dock = class {
     this.documents = new Documents(browser2, {
       replaced: (tab, before, after) => this.#replaced(tab, before, after),
       revived: (tab) => this.sessions.revived(tab),
-      ended: (document2, how) => this.#documentEnded(document2, how)
+      ended: (document2, how) => this.#documentEnded(document2, how),
+      spread: () => this.memory.store()
     });
     this.ledger = new Ledger(browser2.wallMs, (entry) => this.#changed(entry));
     this.gate = new Gate(browser2, {
@@ -4421,6 +4468,7 @@ var Dock = class {
     on.navigationTarget(({ sourceTabId, tabId }) => {
       this.evidence.opened(tabId, sourceTabId);
       this.tabs.openedBy(sourceTabId, tabId);
+      this.documents.opened(tabId, sourceTabId);
       void this.watch.look(tabId);
     });
     on.tabCreated((tab) => this.#tabCreated(tab));
@@ -4458,7 +4506,7 @@ var Dock = class {
     await Promise.all(this.tabs.all().map(({ tab }) => this.documents.learn(tab).catch(learnt)));
     this.#anew = stored.run !== true || stored.anew === true;
     this.ledger.restore(stored.ledger);
-    this.documents.restore(stored.scripts);
+    this.documents.restore(stored.scripts, stored.groups);
     if (Array.isArray(stored.apart)) for (const tab of stored.apart) this.tabs.setApart(tab);
     if (stored.run === true && this.#personHolds()) for (const tab of this.#early ?? []) this.tabs.setApart(tab);
     this.#early = null;
@@ -4467,6 +4515,7 @@ var Dock = class {
       anew: this.#anew,
       ledger: this.ledger.snapshot(),
       scripts: this.documents.scripts(),
+      groups: this.documents.groups(),
       starts: this.link.attempt,
       apart: this.tabs.apart(),
       probes: this.probe.tabs()
