@@ -37,6 +37,8 @@ import {isNewTab} from './tabs.js';
  */
 
 const ALREADY = /already attached/i;
+/** The browser's rules about its own pages, other extensions' and those that its manager closed. */
+const CLOSED = /^Cannot (access|attach to this target)\b|cannot be scripted/i;
 const NOT_OURS = /not attached/i;
 const ONE_DAY = 86_400_000;
 
@@ -297,8 +299,10 @@ export class Sessions {
       await this.#attachNow(session);
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
-      // The browser has its own rules: pages of its own, other extensions' frames.
-      this.#drop(session, refuse('unavailable', `the browser does not let the tab be driven: ${text}`, 'open another tab'));
+      const refused = CLOSED.test(text)
+        ? refuse('conflict', `the browser lets no debugger into the page that is in this tab: ${text}`, 'open another tab')
+        : refuse('unavailable', `the tab cannot be driven now: ${text}`);
+      this.#drop(session, refused);
       return;
     }
     if (this.#sessions.get(session.tab) !== session) return;

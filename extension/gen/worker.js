@@ -3695,6 +3695,7 @@ function clipped({ text = "", cut = false }) {
 
 // sessions.js
 var ALREADY = /already attached/i;
+var CLOSED = /^Cannot (access|attach to this target)\b|cannot be scripted/i;
 var NOT_OURS = /not attached/i;
 var ONE_DAY = 864e5;
 function moved(child, frame) {
@@ -3935,7 +3936,8 @@ var Sessions = class {
       await this.#attachNow(session);
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
-      this.#drop(session, refuse("unavailable", `the browser does not let the tab be driven: ${text}`, "open another tab"));
+      const refused = CLOSED.test(text) ? refuse("conflict", `the browser lets no debugger into the page that is in this tab: ${text}`, "open another tab") : refuse("unavailable", `the tab cannot be driven now: ${text}`);
+      this.#drop(session, refused);
       return;
     }
     if (this.#sessions.get(session.tab) !== session) return;

@@ -50,10 +50,28 @@ test('a tab that cannot be attached: not dispatched, and why', async () => {
   const it = await rig();
   it.up();
   it.grant(2);
-  it.fake.attachErrors.push('Cannot access a chrome:// URL');
-  const n = it.cmd({});
-  await settle();
-  assert.deepEqual([it.result(n).dispatched, it.result(n).error.code], [false, 'unavailable']);
+  const refused = async (...errors) => {
+    it.fake.attachErrors.push(...errors);
+    const n = it.cmd({});
+    await settle();
+    const {dispatched, error} = it.result(n);
+    assert.equal(dispatched, false);
+    assert.ok(error.message.includes(errors.at(-1)), error.message);
+    return error.code;
+  };
+  // The browser's standing rules will not pass for that page.
+  for (const rule of [
+    'Cannot access a chrome:// URL',
+    'Cannot access a chrome-extension:// URL of different extension',
+    'The extensions gallery cannot be scripted.',
+    'This page cannot be scripted due to an ExtensionsSettings policy.',
+    'Cannot attach to this target.',
+  ]) {
+    assert.equal(await refused(rule), 'conflict', rule);
+  }
+  assert.equal(await refused('No tab with given id 1.'), 'unavailable');
+  const another = 'Another debugger is already attached to the tab with id: 1.';
+  assert.equal(await refused(another, another), 'unavailable');
   it.fake.attachErrors.push('Another debugger is already attached to the tab with id: 1.');
   const again = it.cmd({});
   await settle();
