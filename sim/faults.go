@@ -34,7 +34,7 @@ var plants = []plant{
 		"a takeover that was not recorded is forgotten", false},
 	{"daemon/core/link.go", "!listed[id] && a.Instance == link.Instance", "!listed[id] && (a.Instance == link.Instance || !listed[id])", "I6",
 		"a worker that did not have the grant vouches that nothing was dispatched", false},
-	{"daemon/core/link.go", "	if (in.Anew || regressed) && t.anyPage(s) {\n", "	if regressed && t.anyPage(s) {\n", "I8",
+	{"daemon/core/link.go", "(regressed || in.Anew && l.ScriptOf != \"\")", "regressed", "I8",
 		"an extension that was loaded anew is taken to have seen every script", false},
 	// That it says so until a daemon has heard it needs two ends of workers within a moment:
 	// the extension's fence.test.js makes them.
