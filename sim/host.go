@@ -29,7 +29,9 @@ type host struct {
 
 	out  []outgoing // not yet written to the extension
 	pipe []string   // written, not yet read there
-	up   []said     // from the extension, not yet read here
+	// unread: nothing of it is read for a while.
+	unread bool
+	up     []said // from the extension, not yet read here
 }
 
 // said is a message of the extension, with what a host looks at in it.

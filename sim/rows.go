@@ -263,7 +263,18 @@ func happenings() []row {
 				h.write()
 			}
 		}),
-		of("worker reads", 60, hostsThat(func(h *host) bool { return len(h.pipe) > 0 }), func(w *world, h *host) { h.read() }),
+		of("worker reads", 60, hostsThat(func(h *host) bool { return len(h.pipe) > 0 && !h.unread }), func(w *world, h *host) { h.read() }),
+		of("a worker reads nothing for a while", 2, hostsThat(func(h *host) bool { return !h.unread }), func(w *world, h *host) {
+			h.unread = true
+			w.pass(1_500) // it may ask for something meanwhile
+		}),
+		of("a worker reads again", 10, hostsThat(func(h *host) bool { return h.unread }), func(w *world, h *host) {
+			w.pass(int64(pick(w, []int{30, 2_600, 5_100})))
+			h.unread = false
+			for len(h.pipe) > 0 && !w.one(10) {
+				h.read()
+			}
+		}),
 		of("host hears", 50, hostsThat(func(h *host) bool { return len(h.up) > 0 }), func(w *world, h *host) { h.hear() }),
 		of("daemon reads", 50, func(w *world) []*conn {
 			return slices.DeleteFunc(ends(w), func(c *conn) bool { return len(c.up) == 0 })
@@ -312,12 +323,6 @@ func happenings() []row {
 			d.submit(core.Tick{}, func(core.Result) { d.ticking = false })
 		}),
 		of("a moment", 20, always, func(w *world, _ *world) { w.pass(int64(pick(w, []int{5, 30, 30, 250}))) }),
-		of("seconds pass on the way to the worker", 3, hostsThat(func(h *host) bool { return len(h.pipe) > 0 }), func(w *world, h *host) {
-			w.pass(int64(pick(w, []int{1_000, 2_100, 3_500})))
-			for len(h.pipe) > 0 && w.broken == nil {
-				h.read()
-			}
-		}),
 		of("seconds", 5, always, func(w *world, _ *world) { w.pass(int64(pick(w, []int{1_000, 2_100, 5_100, 5_100, 16_000, 33_000}))) }),
 		fault("the wall clock jumps", 5, always, func(w *world, _ *world) {
 			by := int64(pick(w, []int{-86_400_000, 86_400_000, -3_600_000}))

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"sessiondock.dev/sessiondock/daemon/core"
@@ -46,7 +45,7 @@ func (w *world) mood() {
 	for i := range rows {
 		r := &rows[i]
 		w.weights[i] = r.weight
-		if !calmRows[r.name] && r.name != "a moment" && r.name != "things go on" {
+		if !calmRows[r.name] && r.name != "a moment" && r.name != "things go on" && r.name != "a worker reads again" {
 			w.weights[i] *= pick(w, []int{0, 0, 1, 1, 2, 5})
 		}
 	}
@@ -66,11 +65,8 @@ func (w *world) mood() {
 		t := pick(w, themes)
 		w.favourite = t.verb
 		for i := range rows {
-			switch name := rows[i].name; {
-			case slices.Contains(t.often, name):
-				w.weights[i] = often
-			case slices.Contains(t.seldom, name):
-				w.weights[i] = 1
+			if n, ok := t.weights[rows[i].name]; ok {
+				w.weights[i] = n
 			}
 		}
 	}
@@ -83,18 +79,18 @@ func (w *world) mood() {
 
 // themes are things that show something only together: every fourth schedule is about one.
 var themes = []struct {
-	verb          string // which agents like best
-	often, seldom []string
+	verb    string // which agents like best
+	weights map[string]int
 }{
 	// An agent's code in a page, and all that may forget it before another one comes.
-	{"evaluate", []string{"act", "release", "acquire", "the extension is loaded anew", "worker is killed"}, nil},
-	// A grant that comes late, and a command after it.
-	{"click", []string{"act", "acquire", "claim", "seconds pass on the way to the worker"}, nil},
+	{"evaluate", map[string]int{"act": often, "release": often, "acquire": often, "the extension is loaded anew": often, "worker is killed": often}},
+	// A grant that comes late, and a command behind it.
+	{"navigate", map[string]int{"act": often, "a worker reads nothing for a while": often, "claim": often, "tick": 1}},
 	// A page that is left while input is queued in it of which nothing will be heard.
-	{
-		"click", []string{"act", "a page is busy", "a person ends the debugging of a busy page"},
-		[]string{"a page is free again", "a page comes to what is queued", "a person reloads"},
-	},
+	{"click", map[string]int{
+		"act": often, "a page is busy": often, "a person ends the debugging of a busy page": often,
+		"a page is free again": 1, "a page comes to what is queued": 1, "a person reloads": 1,
+	}},
 }
 
 // often is the weight of what a schedule is about.
@@ -202,6 +198,9 @@ func (w *world) rest() {
 	w.logf("-- everything comes to rest")
 	w.calm = true
 	w.disk.torn, w.disk.full, w.disk.hung = false, false, false
+	for _, h := range hostsThat(func(h *host) bool { return h.unread })(w) {
+		h.unread = false
+	}
 	for range 3 {
 		w.quiet(400)
 		w.pass(core.DrainMs + core.DrainGraceMs + 1)
