@@ -116,6 +116,7 @@ var reserves = []reserve{
 	{"github.com/coder/websocket", []string{"daemon/cdp"}, "one package listens on the network, and says who may come"},
 	{"github.com/coreos/go-systemd/", []string{"daemon", "daemon/supervise"}, "the service manager is the supervisor's"},
 	{"github.com/godbus/dbus/", []string{"daemon/supervise"}, "D-Bus is how the supervisor talks to the service manager, and nothing else is said there"},
+	{"github.com/go-json-experiment/json", []string{"daemon/api", "host"}, "messages are read by encoding/json; this one finds where the parts of one begin, and refuses what that lets pass"},
 	{"github.com/spf13/cobra", []string{"cli", "cli/demo"}, "only the command line has a command line"},
 	{"github.com/modelcontextprotocol/go-sdk/", []string{"cli", "cli/mcp"}, "the protocol of one kind of client stays at the edge"},
 	{"github.com/landlock-lsm/go-landlock", []string{"cli/confine"}, "who gives up rights becomes somebody else: that is one program's end"},

@@ -112,6 +112,9 @@ func TestEveryFieldOfAnActionIsChecked(t *testing.T) {
 		`{` + id + `,"epoch":1,"verb":"snapshot","deadline_ms":600001}`:                        core.CodeInvalid,
 		`{` + id + `,"epoch":1,"verb":"snapshot","expect":{"tab":"x"}}`:                        core.CodeInvalid,
 		`{` + id + `,"epoch":1,"verb":"snapshot","if_epoch":1}`:                                core.CodeInvalid, // unknown member
+		`{` + id + `,"epoch":1,"verb":"snapshot","VERB":"click"}`:                              core.CodeInvalid, // case counts
+		`{` + id + `,"epoch":1,"verb":"snapshot","verb":"click"}`:                              core.CodeInvalid,
+		`{` + id + `,"epoch":1,"verb":"click","selector":"a","expect":{"tab":1,"TAB":2}}`:      core.CodeInvalid,
 		`{"id":"short","epoch":1,"verb":"snapshot"}`:                                           core.CodeInvalid,
 		`{"epoch":1,"verb":"snapshot"}`:                                                        core.CodeInvalid, // no id
 		`{` + id + `,"epoch":1,"verb":"click","selector":"` + strings.Repeat("a", 5000) + `"}`: core.CodeLimit,

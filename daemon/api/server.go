@@ -21,6 +21,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	strict "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"sessiondock.dev/sessiondock/daemon/core"
 	"sessiondock.dev/sessiondock/daemon/engine"
 	"sessiondock.dev/sessiondock/daemon/peer"
@@ -309,7 +312,22 @@ func body[T any](r *http.Request) (T, []byte, *core.Error) {
 	if _, err := dec.Token(); err != io.EOF {
 		return v, nil, core.Refuse(core.CodeInvalid, "the body holds more than one JSON value", "send one object")
 	}
-	return v, raw, nil
+	return v, raw, exact(raw, new(T))
+}
+
+// exact refuses what encoding/json lets pass: a field whose name differs in case, and one
+// that comes twice. Whoever reads the request before us would see another one.
+func exact(raw []byte, as any) *core.Error {
+	err := strict.Unmarshal(raw, as, strict.RejectUnknownMembers(true))
+	var at *strict.SemanticError
+	var syn *jsontext.SyntacticError
+	switch {
+	case errors.Is(err, jsontext.ErrDuplicateName) && errors.As(err, &syn):
+		return core.Refuse(core.CodeInvalid, fmt.Sprintf("field %q comes twice", syn.JSONPointer.LastToken()), "send each once")
+	case errors.Is(err, strict.ErrUnknownName) && errors.As(err, &at):
+		return core.Refuse(core.CodeInvalid, fmt.Sprintf("there is no field %q", at.JSONPointer.LastToken()), "see docs/PROTOCOL.md for the fields; upper and lower case count")
+	}
+	return nil // of what else there is to say, encoding/json has the last word
 }
 
 func malformed(err error) *core.Error {
