@@ -162,7 +162,8 @@ func (f *forger) grant(epoch core.Epoch, ttlMs int64) {
 	ask := await[wire.Pull](f, "pull").Ask
 	f.send(wire.Grant{Nonce: f.nonce, Ask: ask, Epoch: epoch, Lease: "lease", TTLMs: ttlMs, WatchMs: 1000})
 	await[wire.Granted](f, "granted")
-	r := f.cmd(wire.Cmd{Kind: "document", Epoch: epoch, Class: core.Read})
+	// In the tab of the first grant: a person's press of the popup opens others.
+	r := f.cmd(wire.Cmd{Kind: "document", Epoch: epoch, Class: core.Read, Expect: core.Expect{Tab: f.doc.Tab}})
 	if !r.OK || r.Observed == nil {
 		f.t.Fatalf("under an open gate: %+v", r)
 	}
