@@ -29,6 +29,8 @@ export class Documents {
   /** @type {Map<string, Known>} */ #known = new Map();
   /** @type {Map<string, number>} tab, by document */ #scripts = new Map();
   /** Of windows that pages opened: the first window of those that can name each other. @type {Map<number, number>} */ #groups = new Map();
+  /** Documents that came to count as scripted after the last fence: no daemon knows of them. @type {Set<string>} */ #unlisted = new Set();
+  /** Ends that are not told while there is such a document. @type {[string, 'crashed' | 'replaced' | 'closed'][]} */ #held = [];
   /** @type {Set<number>} */ #dead = new Set();
   /** @type {Map<number, Set<() => void>>} */ #waiting = new Map();
   #browser;
@@ -187,10 +189,18 @@ export class Documents {
       if (from === tab || this.#group(from) !== this.#group(tab)) continue;
       const theirs = this.#origins(from);
       if (!its.has('') && !theirs.has('') && ![...its].some((origin) => theirs.has(origin))) continue;
+      this.#unlisted.add(document);
       this.script(tab, document);
       this.#events.spread();
       return;
     }
+  }
+
+  /** The list that a fence is answered with: what the daemon knows from here on. */
+  list() {
+    this.#unlisted.clear();
+    this.#tellHeld();
+    return this.scripts();
   }
 
   /** For storing. */
@@ -306,6 +316,13 @@ export class Documents {
   /** @param {string} document @param {'crashed' | 'replaced' | 'closed'} how */
   #ended(document, how) {
     const scripted = this.#scripts.delete(document);
-    if (scripted || how === 'crashed') this.#events.ended(document, how);
+    this.#unlisted.delete(document);
+    // The daemon would take a slot for free of scripts whose last listed document has ended.
+    if (scripted || how === 'crashed') this.#held.push([document, how]);
+    if (this.#unlisted.size === 0) this.#tellHeld();
+  }
+
+  #tellHeld() {
+    for (const [document, how] of this.#held.splice(0)) this.#events.ended(document, how);
   }
 }

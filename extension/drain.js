@@ -79,7 +79,7 @@ export class Drain {
       target[why] = true;
       targets.set(document, target);
     };
-    for (const {document, tab} of this.#documents.scripts()) add(document, tab, 'script');
+    for (const {document, tab} of this.#documents.list()) add(document, tab, 'script');
     for (const [document, tab] of this.#ledger.pending(epoch)) add(document, tab, 'input');
     if (fromPerson) {
       for (const tab of this.#tabs.inFront()) {

@@ -1517,7 +1517,7 @@ var Drain = class {
       target[why] = true;
       targets.set(document2, target);
     };
-    for (const { document: document2, tab } of this.#documents.scripts()) add(document2, tab, "script");
+    for (const { document: document2, tab } of this.#documents.list()) add(document2, tab, "script");
     for (const [document2, tab] of this.#ledger.pending(epoch)) add(document2, tab, "input");
     if (fromPerson) {
       for (const tab of this.#tabs.inFront()) {
@@ -1914,6 +1914,10 @@ var Documents = class {
   #scripts = /* @__PURE__ */ new Map();
   /** Of windows that pages opened: the first window of those that can name each other. @type {Map<number, number>} */
   #groups = /* @__PURE__ */ new Map();
+  /** Documents that came to count as scripted after the last fence: no daemon knows of them. @type {Set<string>} */
+  #unlisted = /* @__PURE__ */ new Set();
+  /** Ends that are not told while there is such a document. @type {[string, 'crashed' | 'replaced' | 'closed'][]} */
+  #held = [];
   /** @type {Set<number>} */
   #dead = /* @__PURE__ */ new Set();
   /** @type {Map<number, Set<() => void>>} */
@@ -2054,10 +2058,17 @@ var Documents = class {
       if (from === tab || this.#group(from) !== this.#group(tab)) continue;
       const theirs = this.#origins(from);
       if (!its.has("") && !theirs.has("") && ![...its].some((origin) => theirs.has(origin))) continue;
+      this.#unlisted.add(document2);
       this.script(tab, document2);
       this.#events.spread();
       return;
     }
+  }
+  /** The list that a fence is answered with: what the daemon knows from here on. */
+  list() {
+    this.#unlisted.clear();
+    this.#tellHeld();
+    return this.scripts();
   }
   /** For storing. */
   groups() {
@@ -2163,7 +2174,12 @@ var Documents = class {
   /** @param {string} document @param {'crashed' | 'replaced' | 'closed'} how */
   #ended(document2, how) {
     const scripted = this.#scripts.delete(document2);
-    if (scripted || how === "crashed") this.#events.ended(document2, how);
+    this.#unlisted.delete(document2);
+    if (scripted || how === "crashed") this.#held.push([document2, how]);
+    if (this.#unlisted.size === 0) this.#tellHeld();
+  }
+  #tellHeld() {
+    for (const [document2, how] of this.#held.splice(0)) this.#events.ended(document2, how);
   }
 };
 

@@ -265,8 +265,9 @@ test('a script counts in every window that its page can name and has the origin 
   // can put it into the next page as well.
   it.fake.alive.delete('D1');
   it.fake.commit(1, 'D6');
-  await until('ended', () => it.port.last('document.ended')?.document === 'D1');
+  await until('looked', () => !it.dock.documents.scripted('D1'));
   assert.deepEqual(listed(4), ['D2', 'D6']);
+  assert.equal(it.port.last('document.ended').document, 'D1', 'told with the list that has the others');
   // Another worker goes on with the list, and with who opened what.
   await until('stored', () => it.fake.session.scripts?.length === 2);
   const next = await rig({tabs, before: (fake) => Object.assign(fake, {local: it.fake.local, session: structuredClone(it.fake.session)})});
@@ -280,6 +281,24 @@ test('a script counts in every window that its page can name and has the origin 
   await settle();
   next.fence(6);
   assert.ok(next.port.last('fenced').documents.some((/** @type {any} */ d) => d.document === 'D8'));
+});
+
+test('an end is not told while code may have gone on to a document that no fence has listed', async () => {
+  const it = await (await rig({tabs: [[1, 'D1'], [2, 'D2', 'https://else.test/']]})).granted();
+  it.fake.emit('navigationTarget', {sourceTabId: 1, tabId: 2});
+  it.cmd({params: {expression: 'setInterval(f)'}, effect: true, script: true});
+  await settle();
+  it.fence(3);
+  assert.deepEqual(it.port.last('fenced').documents.map((/** @type {any} */ d) => d.document), ['D1']);
+  it.fake.commit(2, 'D3'); // of the script's site, while it runs
+  it.fake.alive.delete('D1');
+  it.fake.commit(1, 'D4', 'https://else.test/');
+  await until('looked', () => !it.dock.documents.scripted('D1'));
+  assert.equal(it.port.of('document.ended').length, 0);
+  it.fake.alive.delete('D3');
+  it.fake.commit(2, 'D5', 'https://else.test/');
+  await until('ended', () => it.port.of('document.ended').length === 2);
+  assert.deepEqual(it.port.of('document.ended').map((/** @type {any} */ m) => m.document), ['D1', 'D3']);
 });
 
 test('a crash settles what was open: ended, and its commands are answered', async () => {
