@@ -265,10 +265,11 @@ export class Dock {
   }
 
   /** @param {any} welcome */
-  #welcome({epoch, seq}) {
+  #welcome({epoch, seq, apart}) {
     this.gate.linked = true;
     this.gate.raise(epoch);
     this.memory.see(epoch, seq);
+    if (apart) for (const {tab} of this.tabs.all()) this.tabs.setApart(tab);
     if (this.#anew) {
       // The next life must not say it again: it would be taken for what came in between.
       this.#anew = false;

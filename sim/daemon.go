@@ -367,7 +367,7 @@ func (d *daemon) carry(eff core.Effect) {
 	case core.SendWelcome:
 		d.send(eff.Slot, func(c *conn) any {
 			c.welcomed = true
-			return wire.Welcome{Nonce: c.nonce, Epoch: d.seen.Slots[eff.Slot].Epoch, Seq: d.seen.Slots[eff.Slot].Told}
+			return wire.Welcome{Nonce: c.nonce, Epoch: d.seen.Slots[eff.Slot].Epoch, Seq: d.seen.Slots[eff.Slot].Told, Apart: eff.Apart}
 		})
 	case core.SendFence:
 		if c := d.conns[eff.Slot]; c != nil && d.reg.Due(eff.Slot, eff.Epoch, c.nonce) {

@@ -48,7 +48,7 @@ var plants = []plant{
 		"an action's identifier runs again", false},
 	{"daemon/core/action.go", "case in.Epoch != s.Epoch || l.Epoch != s.Epoch || l.State != LeaseActive || s.Lease != l.ID:", "case in.Epoch != s.Epoch:", "I2",
 		"a lease without control may act if it knows the epoch", true},
-	{"daemon/core/settle.go", "	if a.Gone || a.Blind || a.Drained {\n		return LocalUnknown\n	}\n	return Running", "	if a.Gone || a.Blind || a.Drained {\n		return NotDispatched\n	}\n	return Running", "I6",
+	{"daemon/core/settle.go", "	if a.Gone || a.Blind || a.Drained || a.Over && a.How == \"lost\" {\n		return LocalUnknown\n	}\n	return Running", "	if a.Gone || a.Blind || a.Drained || a.Over && a.How == \"lost\" {\n		return NotDispatched\n	}\n	return Running", "I6",
 		"a lost answer is taken for no dispatch", true},
 	{"daemon/core/settle.go", "	case a.Host == \"finished\":\n		return Finished", "	case a.Host == \"finished\" || a.Host == \"halted\":\n		return Finished", "I6",
 		"an action that was stopped is called finished", false},

@@ -6,8 +6,12 @@ package core
 type Effect interface{ effect() }
 
 type (
-	// SendWelcome accepts the hello on the slot's link.
-	SendWelcome struct{ Slot SlotName }
+	// SendWelcome accepts the hello on the slot's link. Apart: the extension has forgotten
+	// which tabs are a person's, so none that is open now is lent.
+	SendWelcome struct {
+		Slot  SlotName
+		Apart bool `json:",omitzero"`
+	}
 
 	// SendFence raises the extension's and the host's epoch.
 	SendFence struct {

@@ -57,7 +57,13 @@ func (t *tx) hello(in Hello) *Error {
 		t.anyPage(s, regressed)
 		what += "; which pages hold whose script is forgotten"
 	}
+	// One that had been served in this launch has also forgotten which tabs a person opened.
+	apart := in.Anew && s.Launch != nil && (s.Launch.Served || regressed)
+	if apart {
+		what += "; which tabs are a person's is forgotten, so all that are open are"
+	}
 	t.log("hello", s, "", "", what)
+	t.emit(SendWelcome{Slot: s.Name, Apart: apart})
 	if regressed {
 		t.regressed(s, in, told)
 		return nil
@@ -65,7 +71,6 @@ func (t *tx) hello(in Hello) *Error {
 	for _, r := range in.Reports {
 		t.merge(r.Action, s.Name, r)
 	}
-	t.emit(SendWelcome{Slot: s.Name})
 	switch {
 	case in.Hold != "" && in.Hold != s.LastHold:
 		t.takenUnseen(s, in.Hold, "its hold came with the extension's hello")
@@ -118,7 +123,6 @@ func (t *tx) regressed(s *Slot, in Hello, told int64) {
 			s.PersonUntil = s.Epoch
 		}
 	}
-	t.emit(SendWelcome{Slot: s.Name})
 	if in.Hold != "" && in.Hold != s.LastHold {
 		t.takenUnseen(s, in.Hold, "its hold came with the extension's hello") // answered by the adoption
 	}
@@ -180,6 +184,9 @@ func (t *tx) fenced(in Fenced) *Error {
 	s := t.slot(in.Slot)
 	for _, r := range in.Reports {
 		t.merge(r.Action, s.Name, r)
+	}
+	if l := s.Launch; l != nil && !l.Served {
+		l.Served = true
 	}
 	if in.Epoch != s.Epoch || s.Fence.State == "drained" {
 		return nil // of an older fence; the newer one is on its way

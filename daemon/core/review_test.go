@@ -460,3 +460,69 @@ func TestAPressIsAnsweredByWhateverFenceIsSent(t *testing.T) {
 		t.Fatalf("sent: %s", dump(w.sent))
 	}
 }
+
+// An older copy is restored under a running browser, and what its extension had lost comes
+// in a report: no drain of this database will settle that.
+func TestWhatIsLostUnderAnOlderCopyIsUnknown(t *testing.T) {
+	w := prepared(t)
+	l := w.acquire("token-a")
+	a := w.act(l, core.Write)
+	restored := w.s.Clone()
+	w.must(core.Takeover{Slot: "shop", Surface: "cli", By: "human:cli"})
+	mark, seq := w.slot().Epoch, w.slot().Told
+	restored.Links = map[core.SlotName]core.LinkState{}
+	w.s, w.lean = restored, restored.Clone()
+	w.lean.KeepOnlyOpen()
+	w.must(core.Restarted{})
+	w.must(core.LinkUp{Slot: "shop", Nonce: "n2"})
+	w.must(core.Hello{Slot: "shop", Nonce: "n2", Instance: instance, Mark: mark, MarkSeq: seq + 100})
+	if s := w.slot(); len(s.Reasons) != 1 || s.Reasons[0].Code != "epoch_regression" {
+		t.Fatalf("no regression: %+v", s.Reasons)
+	}
+	lost := report(a, 5, "lost", 0, nil)
+	w.must(core.Drained{Slot: "shop", Nonce: "n2", Epoch: mark, Reports: []core.Report{lost}})
+	w.want(a, core.LocalUnknown, core.NoneSeen)
+}
+
+// An extension that was served in this launch and remembers nothing of it has forgotten
+// which tabs a person opened: those that are open now are not lent.
+func TestTabsOfAForgetfulExtensionStayThePersons(t *testing.T) {
+	w := newWorld(t)
+	w.must(core.CreateSlot{Name: "shop", By: "human:test"})
+	apart := func(n core.Nonce, anew bool) (apart bool) {
+		t.Helper()
+		w.sent = nil
+		w.must(core.LinkUp{Slot: "shop", Nonce: n})
+		w.must(core.Hello{Slot: "shop", Nonce: n, Instance: instance, Anew: anew})
+		for _, e := range w.sent {
+			if welcome, ok := e.(core.SendWelcome); ok {
+				return welcome.Apart
+			}
+		}
+		t.Fatal("no welcome")
+		return false
+	}
+	w.launch()
+	for _, it := range []struct {
+		n          core.Nonce
+		anew, want bool
+		why        string
+	}{
+		{"n1", true, false, "the browser has just begun"},
+		{"n2", true, false, "it was not served yet: its first welcome was lost"},
+		{"n3", false, false, "it remembers"},
+		{"n4", true, true, "it was loaded anew"},
+	} {
+		if got := apart(it.n, it.anew); got != it.want {
+			t.Errorf("%s: apart %v", it.why, got)
+		}
+		if it.n != "n1" {
+			w.drain(it.n)
+		}
+	}
+	w.must(core.LaunchEnded{Slot: "shop", Launch: w.slot().Launch.ID, Verified: true, How: "exit 0"})
+	w.launch()
+	if apart("n5", true) {
+		t.Error("the tabs that the next browser came with are kept from its agents")
+	}
+}

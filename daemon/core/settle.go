@@ -91,7 +91,7 @@ func (a *Action) local() Local {
 			return Interrupted
 		}
 	}
-	if a.Gone || a.Blind || a.Drained {
+	if a.Gone || a.Blind || a.Drained || a.Over && a.How == "lost" {
 		return LocalUnknown
 	}
 	return Running

@@ -140,6 +140,7 @@ type Launch struct {
 	ByPerson  bool      `json:"by_person,omitzero"`  // a person started it; it is not stopped for another's sake
 	StopAsked bool      `json:"stop_asked,omitzero"` // a person asked for its end
 	StopNow   bool      `json:"stop_now,omitzero"`   // at once, not cleanly
+	Served    bool      `json:"served,omitzero"`     // its extension has acknowledged a fence
 	ScriptOf  AgentName `json:"script_of,omitzero"`  // the agent that last sent it what may leave code in pages
 	How       string    `json:"how,omitzero"`        // how its end was verified, or why not
 }

@@ -148,7 +148,7 @@ func (l *link) Carry(eff core.Effect, c engine.Context) {
 	case core.SendWelcome:
 		var epoch core.Epoch
 		l.s.Engine.View(func(s *core.State, _ core.Now) { epoch = s.Slots[l.slot].Epoch })
-		l.post(wire.Welcome{Nonce: l.nonce, Epoch: epoch, Seq: c.Seq})
+		l.post(wire.Welcome{Nonce: l.nonce, Epoch: epoch, Seq: c.Seq, Apart: eff.Apart})
 	case core.SendFence:
 		l.post(wire.Fence{
 			Nonce: l.nonce, Epoch: eff.Epoch, Seq: c.Seq, Person: eff.Person, FromPerson: eff.FromPerson, Hold: eff.Hold,

@@ -105,6 +105,7 @@ type Welcome struct {
 	Nonce core.Nonce `json:"nonce"`
 	Epoch core.Epoch `json:"epoch"`
 	Seq   int64      `json:"seq"`
+	Apart bool       `json:"apart,omitempty"` // the tabs that are open now are the person's: none is lent
 }
 
 // Fence raises the extension's epoch (D to X; H raises its own first). Everything

@@ -679,6 +679,8 @@ export interface Welcome {
   nonce: Nonce;
   epoch: Epoch;
   seq: number;
+  /** the tabs that are open now are the person's: none is lent */
+  apart?: boolean;
 }
 
 /**

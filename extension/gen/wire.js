@@ -364,6 +364,7 @@ export const MESSAGES = Object.freeze({
     nonce: { kind: 'string' },
     epoch: { kind: 'uint' },
     seq: { kind: 'int' },
+    apart: { kind: 'bool', optional: true },
   },
   'fence': {
     nonce: { kind: 'string' },

@@ -359,7 +359,8 @@ var MESSAGES = Object.freeze({
   "welcome": {
     nonce: { kind: "string" },
     epoch: { kind: "uint" },
-    seq: { kind: "int" }
+    seq: { kind: "int" },
+    apart: { kind: "bool", optional: true }
   },
   "fence": {
     nonce: { kind: "string" },
@@ -4628,10 +4629,11 @@ var Dock = class {
     }
   }
   /** @param {any} welcome */
-  #welcome({ epoch, seq }) {
+  #welcome({ epoch, seq, apart }) {
     this.gate.linked = true;
     this.gate.raise(epoch);
     this.memory.see(epoch, seq);
+    if (apart) for (const { tab } of this.tabs.all()) this.tabs.setApart(tab);
     if (this.#anew) {
       this.#anew = false;
       this.memory.store();

@@ -35,6 +35,15 @@ test('that nothing is remembered of this run of the browser is said until a daem
   assert.equal(last.port.last('hello').anew, undefined);
 });
 
+test('one that has forgotten a person’s tabs lends none that is open at its welcome', async () => {
+  const it = await rig();
+  it.up('n1', 0);
+  it.daemon('welcome', {nonce: 'n1', epoch: 3, seq: 1, apart: true});
+  assert.ok(it.dock.tabs.all().length > 0);
+  assert.deepEqual(it.dock.tabs.apart(), it.dock.tabs.all().map(({tab}) => tab));
+  await until('stored', () => it.fake.session.apart?.length > 0);
+});
+
 test('fenced is answered in the turn of the fence, and nothing older is dispatched after it', async () => {
   const it = await (await rig()).granted();
   it.fake.did.length = 0;
