@@ -126,13 +126,14 @@ export class People {
   }
 
   /**
-   * A person has taken over.
+   * A person has taken over. Each press is one of its own: a Hand back may have been asked
+   * for since the last one, so the answer to that is none to this.
    * @param {number} pressedMs wall clock of the button's event
    * @param {TabRef[]} [stop] tabs whose pages are to end with it
    */
   takeOver(pressedMs, stop) {
     const known = this.#memory.hold;
-    const hold = known ?? {id: this.#browser.uuid(), since_ms: this.#browser.wallMs()};
+    const hold = {since_ms: this.#browser.wallMs(), ...known, id: this.#browser.uuid()};
     const next = stop ? {...hold, stop_page: true, tabs: stop} : hold;
     this.#gate.hold = next;
     this.#gate.close();

@@ -104,7 +104,9 @@ func (t *truth) took(w *world, out fence.Issued, had bool) {
 		w.violated("I1", "a person was given epoch %d of %s, which is at %d; the last given was %d", out.Epoch, out.Slot, is, t.numbers[out.Slot])
 	}
 	t.numbers[out.Slot] = max(t.numbers[out.Slot], out.Epoch)
-	t.persons[key(out.Slot, out.Epoch)] = true
+	if !out.Again || had {
+		t.persons[key(out.Slot, out.Epoch)] = true
+	}
 }
 
 // cleared: a worker has let go of a hold. Only the answer to that very press may do so.

@@ -147,14 +147,18 @@ test('pressed between hello and welcome it is told all the same, and told means 
   assert.equal(it.port.last('person.hold').hold.stop_page, true, 'the hello carried less');
 });
 
-test('pressed twice it is one hold', async () => {
+test('a press after Hand back is another: what answers the first one leaves it', async () => {
   const it = await (await rig()).granted();
   const popup = it.popup();
   popup.say({t: 'takeover', pressed_ms: 1});
+  popup.say({t: 'handback', to: '', confirm: true, if_epoch: 0});
   popup.say({t: 'takeover', pressed_ms: 2});
-  const holds = it.port.of('person.hold').map((m) => m.hold.id);
-  assert.equal(holds.length, 2);
-  assert.equal(new Set(holds).size, 1);
+  const [first, second] = it.port.of('person.hold').map((m) => m.hold.id);
+  assert.notEqual(first, second);
+  it.fence(3, {hold: first, person: false});
+  assert.equal(it.dock.gate.hold?.id, second, 'the slot is the person’s again');
+  it.fence(4, {hold: second, person: true});
+  assert.equal(it.dock.gate.hold, null);
 });
 
 test('without a daemon: Take over holds, and what needs it says that nothing was asked', async () => {
