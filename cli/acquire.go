@@ -204,7 +204,7 @@ func (a *app) printLease(l *wire.LeaseReply) error {
 	}
 	if r := l.Retention; r != nil {
 		b.WriteString(wrap("  wants: ", fmt.Sprintf("%s from the approval on: %s, at %s%s", left(r.ForMs), r.Reason, clock(r.AtMs), answered(r.State, r.By, r.DecidedMs, r.Note))))
-		if r.State == "approved" {
+		if r.State == "approved" && l.State != core.LeaseEnded {
 			b.WriteString(wrap("    take it up: ", "sessiondock retain acknowledge "+string(l.Lease)))
 		}
 	}

@@ -93,7 +93,7 @@ last look does not cover: sessiondock probe --help.`,
 	f.StringArrayVar(&r.Origins, "origin", nil, "an origin the agent may use, repeatable (default: any)")
 	f.StringArrayVar(&r.Keys, "key", nil, "each lease takes the conflict key `KEY[:shared]`, repeatable")
 	f.Int64Var(&r.Budget.Actions, "max-actions", 0, "a lease may ask for `N` actions (default: no bound)")
-	f.Int64Var(&r.Budget.PerMinute, "max-per-minute", 0, "and for `N` in any minute (default: no bound)")
+	f.Int64Var(&r.Budget.PerMinute, "max-per-minute", 0, "and for `N` in any minute, counted anew from each grant and resume (default: no bound)")
 	f.Int64Var(&r.Budget.Bytes, "max-bytes", 0, "its requests and results may have `N` bytes (default: no bound)")
 	f.DurationVar(&lifetime, "max-lifetime", 0, "the longest a lease may live with renewals (default 8h)")
 	f.DurationVar(&window, "watch", 0, "how long requests are watched after an action (default 5s)")

@@ -435,8 +435,13 @@ func (t *truth) step(w *world, before, after *core.State, in core.Input) {
 			w.violated("L14", "%s was granted at epoch %d although its browser has seen more than the database", name, s.Epoch)
 		}
 	}
+	for id, l := range after.Leases {
+		if l.State == core.LeaseWaiting && core.WhyWaiting(after, w.now(), id) == nil {
+			w.violated("liveness", "lease %s waits for nothing", id)
+		}
+	}
 	if d, ok := in.(core.DecideRetention); ok && d.Approved && before.Leases[d.Lease] != nil && !before.Leases[d.Lease].Expires.Passed(w.now()) {
-		t.approved[d.Lease] = after.Leases[d.Lease].MaxUntil // by a person, in time
+		t.approved[d.Lease] = after.Leases[d.Lease].Retention.Until // by a person, in time
 	}
 	if ack, ok := in.(core.Fenced); ok && after.Links[ack.Slot].Nonce == ack.Nonce {
 		t.acked[ack.Slot] = max(t.acked[ack.Slot], ack.Epoch)

@@ -247,7 +247,7 @@ func TestCapacityMakesRoomOfWhatIsIdleAndClean(t *testing.T) {
 	// A person's own start does not go over the bound, and is told what stands in the way.
 	w.refused(core.CodeCapacity, core.StartSlot{Slot: "c", By: "human:cli"})
 	w.release("lb")
-	w.refused(core.CodeCapacity, core.StartSlot{Slot: "c", By: "human:cli"}) // b is on its way out
+	w.refused(core.CodeBusy, core.StartSlot{Slot: "c", By: "human:cli"}) // b is on its way out
 	w.end("b")
 	w.must(core.StartSlot{Slot: "c", By: "human:cli"})
 	w.run("c")
@@ -346,10 +346,14 @@ func TestRetentionIsApprovedBeforeTheEndOrNot(t *testing.T) { // I13
 		w, l := begin(t)
 		w.refused(core.CodeConflict, core.Acknowledge{Lease: "l", Cap: "cap-l", ID: "ret"})
 		w.must(core.DecideRetention{Lease: "l", ID: "ret", Approved: true, By: "human:cli"})
-		if got := w.s.Leases["l"]; got.Expires != l.Expires || got.MaxUntil.LeftMs(w.now) != 60_000 {
+		w.must(core.Renew{Lease: "l", Cap: "cap-l", ForMs: 50_000}) // the receiver has not taken it up
+		if got := w.s.Leases["l"]; got.Expires != l.Expires || got.MaxUntil != l.MaxUntil {
 			t.Fatalf("an approval alone gave %d of %d ms", got.Expires.LeftMs(w.now), got.MaxUntil.LeftMs(w.now))
 		}
 		w.must(core.Acknowledge{Lease: "l", Cap: "cap-l", ID: "ret"})
+		if got := w.s.Leases["l"]; got.Expires.LeftMs(w.now) != 60_000 || got.MaxUntil != got.Expires {
+			t.Fatalf("the acknowledgement gave %d of %d ms", got.Expires.LeftMs(w.now), got.MaxUntil.LeftMs(w.now))
+		}
 		w.pass(50_000)
 		w.wantState("l", core.LeaseActive)
 		w.pass(11_000)
@@ -488,5 +492,70 @@ func TestALeaseHasABudget(t *testing.T) {
 	w.refused(core.CodeLimit, act(1)) // three are three
 	if got := w.s.SpentBy("l"); got.Actions != 3 || got.Bytes != 30 {
 		t.Fatalf("spent %s", dump(got))
+	}
+}
+
+// A key that is kept for a waiter which has been passed often enough is free again when
+// that one goes, or could not have its slot: nobody waits for nothing.
+func TestAKeyIsKeptForNobodyWhoCannotHaveIt(t *testing.T) { // I2
+	for name, leave := range map[string]func(w *world){
+		"its client has gone":       func(w *world) { w.must(core.CancelWait{Lease: "both-0", Why: "gone"}) },
+		"its delegation is revoked": func(w *world) { w.must(core.RevokeDelegation{ID: "both", By: "human:cli"}) },
+		"its slot is taken over":    func(w *world) { w.must(core.Takeover{Slot: "both", Surface: "cli", By: "human:cli"}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := estate(t, "both", "one", "two")
+			w.ask("one", "one-0", 0, "k1")
+			w.claim("one-0")
+			w.ask("two", "two-0", 0, "k2")
+			w.claim("two-0")
+			w.ask("both", "both-0", 3_600_000, "k1", "k2")
+			last := ""
+			for i := range core.MaxPassed + 1 {
+				last = fmt.Sprintf("one-%d", i+1)
+				w.ask("one", last, 3_600_000, "k1")
+				w.release(fmt.Sprintf("one-%d", i))
+				if w.state(last) == core.LeaseWaiting {
+					break
+				}
+				w.claim(last)
+			}
+			w.wantState(last, core.LeaseWaiting) // k1 is free, and kept
+			leave(w)
+			w.wantState(last, core.LeaseGranted)
+		})
+	}
+}
+
+func TestAWaitEndsWithItsDelegation(t *testing.T) {
+	w := estate(t, "a")
+	w.must(core.Delegate{ID: "short", Hash: "token-short", Binding: "a", Agent: "brief", ForMs: 10_000, By: "human:test"})
+	w.ask("a", "holder", 0)
+	w.claim("holder")
+	w.must(core.Acquire{Lease: "w", Token: "token-short", CapHash: "cap-w", RequestID: "w", Binding: "a", ForMs: 600_000, WaitMs: 3_600_000})
+	w.pass(9_000)
+	w.wantState("w", core.LeaseWaiting)
+	w.now.BootMs += 2_000 // and no tick has come
+	w.release("holder")
+	w.wantState("w", core.LeaseEnded)
+	if why := w.s.Leases["w"].Why; why != "its delegation has expired" {
+		t.Errorf("it ended because %s", why)
+	}
+}
+
+func TestRevokedIsNoBrowserWantedFor(t *testing.T) {
+	w := newWorld(t)
+	w.must(core.CreateSlot{Name: "shop", By: "human:test"})
+	w.declareProbe()
+	w.must(core.Acquire{Lease: "l", Token: "token-p", CapHash: "c", RequestID: "r", Binding: "verified", ForMs: 60_000, WaitMs: 600_000})
+	if w.slot().Starting == "" {
+		t.Fatal("no browser is wanted for the look at the account")
+	}
+	for id := range w.s.Delegations {
+		w.must(core.RevokeDelegation{ID: id, By: "human:cli"})
+	}
+	w.wantState("l", core.LeaseEnded)
+	if got := w.slot().Starting; got != "" {
+		t.Errorf("a browser is still wanted for %q, and nobody waits", got)
 	}
 }

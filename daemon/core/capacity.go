@@ -79,6 +79,16 @@ func (t *tx) room(s *Slot) bool {
 	return false
 }
 
+// leaving is a slot whose browser is being stopped, "" if there is none.
+func (t *tx) leaving() SlotName {
+	for _, name := range t.running() {
+		if l := t.seeSlot(name).Launch; l.Live() && l.State == "stopping" {
+			return name
+		}
+	}
+	return ""
+}
+
 // idle says whether a slot's browser may be stopped for another's sake: nobody has it
 // or waits for it, nothing is open, and no person started it.
 func (t *tx) idle(s *Slot) bool {

@@ -263,6 +263,7 @@ func (t *tx) revokeDelegation(in RevokeDelegation) *Error {
 			t.log("left the queue", slot, l.ID, "", l.Why)
 		}
 	}
+	t.touch(slot.Name) // others may have been waiting for its turn, or a browser was wanted for it
 	t.log("delegation revoked", slot, "", "", fmt.Sprintf("%s, binding %s, agent %s", d.ID, d.Binding, d.Agent))
 	return nil
 }

@@ -179,6 +179,28 @@ func (t *tx) dropKeys(name SlotName) {
 	}
 }
 
+// keptNoMore has those looked at for whom a key was kept from: by a waiter of this slot
+// that has gone, or that could not have its slot now.
+func (t *tx) keptNoMore(name SlotName) {
+	for _, id := range t.s.index.waiting[name] {
+		w := t.seeLease(id)
+		if w.Passed < MaxPassed || w.State == LeaseWaiting && t.canHave(w) || t.letGo[id] {
+			continue
+		}
+		if t.letGo == nil {
+			t.letGo = map[LeaseID]bool{}
+		}
+		t.letGo[id] = true
+		for _, c := range w.Keys {
+			for _, other := range t.s.index.wanting[c.Key] {
+				if o := t.seeLease(other); o.State == LeaseWaiting && o.Slot != name {
+					t.again(o.Slot)
+				}
+			}
+		}
+	}
+}
+
 // keepKeys takes keys back under which an outcome has opened again: a request that came
 // late, of an action that had been clean. What somebody else holds by now stays theirs.
 func (t *tx) keepKeys(name SlotName) {

@@ -22,6 +22,9 @@ func (t *tx) startSlot(in StartSlot) *Error {
 		return nil // it runs
 	}
 	if text := t.full(s); text != "" && !t.room(s) {
+		if going := t.leaving(); going != "" {
+			return Refuse(CodeBusy, fmt.Sprintf("slot %s: %s, and the one of slot %s is being stopped", s.Name, text, going), "ask again shortly")
+		}
 		return Refuse(CodeCapacity, fmt.Sprintf("slot %s: %s", s.Name, text), "stop a browser that is not needed (sessiondock slot list), or raise the bound (sessiondockd --max-browsers)")
 	}
 	t.startLaunch(s, "person")

@@ -55,7 +55,7 @@ func (t *tx) acquire(in Acquire) *Error {
 	l := &Lease{
 		ID: in.Lease, Slot: s.Name, Binding: b.Name, Delegation: delegation, Agent: in.Agent, Task: in.Task,
 		RequestID: in.RequestID, CapHash: in.CapHash, State: LeaseWaiting, ForMs: in.ForMs,
-		WaitUntil: t.now.In(in.WaitMs), Arrived: t.s.Seq + 1, Priority: in.Priority, Keys: keys, Start: in.WaitMs > 0,
+		WaitUntil: t.waitUntil(delegation, in.WaitMs), Arrived: t.s.Seq + 1, Priority: in.Priority, Keys: keys, Start: in.WaitMs > 0,
 	}
 	if err := t.unconfirmed(b.Name); err != nil {
 		t.log("refused", s, "", "", "acquire: "+err.Message)
@@ -143,7 +143,7 @@ func (t *tx) acquireAgain(id LeaseID, in Acquire) *Error {
 		l = t.lease(id)
 		l.CapHash = in.CapHash
 		if l.State == LeaseWaiting {
-			l.WaitUntil = t.now.In(in.WaitMs)
+			l.WaitUntil = t.waitUntil(l.Delegation, in.WaitMs)
 			l.Start = l.Start || in.WaitMs > 0
 		}
 	default:
@@ -153,6 +153,29 @@ func (t *tx) acquireAgain(id LeaseID, in Acquire) *Error {
 	t.log("acquire again", t.seeSlot(l.Slot), l.ID, "", "the request came again; a new capability took the place of the first")
 	t.touch(l.Slot)
 	return nil
+}
+
+// waitUntil is when a request stops waiting: after the time that it gave, and with the
+// delegation that it was made with.
+func (t *tx) waitUntil(id DelegationID, ms int64) Deadline {
+	until := t.now.In(ms)
+	if d := t.s.Delegations[id]; d != nil {
+		until = earlier(until, d.Expires)
+	}
+	return until
+}
+
+// waitIsOver ends a request whose time to wait is over, and says whether it was.
+func (t *tx) waitIsOver(l *Lease) bool {
+	if !l.WaitUntil.Passed(t.now) {
+		return false
+	}
+	why := "its wait ended"
+	if d := t.s.Delegations[l.Delegation]; d != nil && d.Expires.Passed(t.now) {
+		why = "its delegation has expired"
+	}
+	t.cancelWait(CancelWait{Lease: l.ID, Why: why})
+	return true
 }
 
 // cancelWait ends a waiter whose client has gone.

@@ -64,6 +64,10 @@ func (t *tx) serve(name SlotName) {
 	}
 	var passed []LeaseID
 	for l := range t.queue(name) {
+		if d := t.s.Delegations[l.Delegation]; d != nil && d.Expires.Passed(t.now) {
+			t.waitIsOver(l)
+			continue
+		}
 		if len(t.blocks(s, l.Agent)) > 0 {
 			return
 		}

@@ -3,9 +3,9 @@ package core
 import "fmt"
 
 // Retention is an agent's wish to keep its lease beyond the maximum that a person set
-// (I13). A person approves it before the lease's time is over, which raises the
-// maximum and nothing else; the agent then acknowledges it, which is what gives it the
-// time. An agent that has gone keeps nothing.
+// (I13). A person approves it before the lease's time is over, which says how
+// long it may be; the agent then acknowledges it, which is what gives it the time and the
+// maximum. An agent that has gone keeps nothing.
 type Retention struct {
 	ID     RetentionID `json:"retention"`
 	ForMs  int64       `json:"for_ms"` // from the approval on
@@ -74,9 +74,6 @@ func (t *tx) decideRetention(in DecideRetention) *Error {
 	v.By, v.Note, v.DecidedMs, v.State = in.By, in.Note, t.now.WallMs, "refused"
 	if in.Approved {
 		v.State, v.Until = "approved", t.now.In(v.ForMs)
-		if l.MaxUntil.BootMs < v.Until.BootMs {
-			l.MaxUntil = v.Until
-		}
 	}
 	l.Retention = &v
 	t.res.Lease = l
@@ -105,6 +102,9 @@ func (t *tx) acknowledge(in Acknowledge) *Error {
 	v := *r
 	v.State, v.AcknowledgedMs = "acknowledged", t.now.WallMs
 	l.Retention = &v
+	if l.MaxUntil.BootMs < v.Until.BootMs {
+		l.MaxUntil = v.Until
+	}
 	if l.Expires.BootMs < v.Until.BootMs {
 		l.Expires = v.Until
 	}

@@ -27,6 +27,7 @@ func Step(s *State, now Now, floor map[SlotName]Epoch, in Input) Result {
 		t.dropKeys(t.order[i])
 		t.serve(t.order[i])
 		t.yield(t.order[i])
+		t.keptNoMore(t.order[i])
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.forget)) {
 		t.tell(t.slot(name)) // only the journal knows of them from here on

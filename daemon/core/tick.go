@@ -11,8 +11,8 @@ func (t *tx) tick() *Error {
 			continue
 		}
 		for _, id := range t.s.index.waiting[name] {
-			if l := t.seeLease(id); l.State == LeaseWaiting && l.WaitUntil.Passed(t.now) {
-				t.cancelWait(CancelWait{Lease: id, Why: "its wait ended"})
+			if l := t.seeLease(id); l.State == LeaseWaiting {
+				t.waitIsOver(l)
 			}
 		}
 		for _, id := range t.liveLeases(name) {

@@ -33,6 +33,7 @@ type tx struct {
 	links   map[SlotName]LinkState
 	touched map[SlotName]bool // slots whose queue is to be looked at
 	order   []SlotName
+	letGo   map[LeaseID]bool // waiters for whom keys are not kept any more: others were looked at
 }
 
 // slot returns the step's own copy of a slot, or nil.

@@ -104,6 +104,11 @@ func (w *world) do(in core.Input) core.Result {
 	if err := core.CheckInvariants(before, w.s); err != nil {
 		w.t.Fatalf("%T %s: %v", in, dump(in), err)
 	}
+	for id, l := range w.s.Leases {
+		if l.State == core.LeaseWaiting && core.WhyWaiting(w.s, w.now, id) == nil {
+			w.t.Fatalf("%T %s: lease %s waits for nothing: %s", in, dump(in), id, dump(core.PlaceOf(w.s, w.now, id)))
+		}
+	}
 	w.sent = append(w.sent, res.Effects...)
 	w.journal = append(w.journal, res.Delta.Journal...)
 	return res
