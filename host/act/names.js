@@ -1,7 +1,8 @@
 // The role and the name of an element: the part of ARIA that agents go by. It is
 // installed before page.js and changes nothing.
 globalThis.__sessiondockNames ??= (() => {
-  const squash = (s) => (s ?? "").replace(/\s+/g, " ").trim();
+  const LOOSE = /^\s|\s$|\s\s|[^\S ]/;
+  const squash = (s) => (!s ? "" : LOOSE.test(s) ? s.replace(/\s+/g, " ").trim() : s);
   const clip = (s, n) => (s.length > n ? `${s.slice(0, n)}…` : s);
 
   const INPUT_ROLES = {
@@ -25,10 +26,11 @@ globalThis.__sessiondockNames ??= (() => {
     "menuitemcheckbox", "menuitemradio", "option", "radio", "rowheader", "switch", "tab",
     "tooltip", "treeitem",
   ]);
+  const LABELLED = new Set(["BUTTON", "INPUT", "METER", "OUTPUT", "PROGRESS", "SELECT", "TEXTAREA"]);
   const SKIP = new Set(["SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE", "HEAD", "META", "LINK", "BASE"]);
 
   function roleOf(el) {
-    const given = el.getAttribute("role")?.trim().split(/\s+/)[0];
+    const given = el.getAttribute("role")?.trim().split(/\s+/, 1)[0];
     if (given && given !== "none" && given !== "presentation") return given;
     switch (el.nodeName) {
       case "A": case "AREA": return el.hasAttribute("href") ? "link" : "";
@@ -41,15 +43,16 @@ globalThis.__sessiondockNames ??= (() => {
   }
 
   function nameOf(el, role = roleOf(el)) {
-    const by = el.getAttribute("aria-labelledby");
+    const tells = el.hasAttributes(); // without attributes there is less to ask for
+    const by = tells && el.getAttribute("aria-labelledby");
     if (by) {
       const root = el.getRootNode();
       const text = by.split(/\s+/).map((id) => root.getElementById?.(id)?.textContent ?? "").join(" ");
       if (squash(text)) return squash(text);
     }
-    const label = squash(el.getAttribute("aria-label"));
+    const label = tells ? squash(el.getAttribute("aria-label")) : "";
     if (label) return label;
-    if (el.labels?.length) {
+    if (LABELLED.has(el.nodeName) && el.labels?.length) {
       const text = squash(Array.from(el.labels, labelText).join(" "));
       if (text) return text;
     }
@@ -67,7 +70,7 @@ globalThis.__sessiondockNames ??= (() => {
       const text = contentText(el);
       if (text) return text;
     }
-    return squash(el.getAttribute("title") || el.getAttribute("placeholder") || el.getAttribute("aria-placeholder"));
+    return !tells ? "" : squash(el.getAttribute("title") || el.getAttribute("placeholder") || el.getAttribute("aria-placeholder"));
   }
 
   // A label's own words, without what was typed or chosen in the field inside it.
@@ -79,6 +82,8 @@ globalThis.__sessiondockNames ??= (() => {
   }
 
   function contentText(el) {
+    const only = el.shadowRoot ? null : el.firstChild;
+    if (only && only.nodeType === 3 /* text */ && !only.nextSibling) return squash(only.data);
     const parts = [];
     const walk = (node) => {
       for (const child of node.childNodes) {

@@ -48,7 +48,7 @@
   const frameDocument = (el) => {
     // Reading contentDocument of a foreign frame gives null, or throws.
     try {
-      return /^I?FRAME$/.test(el.nodeName) ? el.contentDocument : null;
+      return el.nodeName === "IFRAME" || el.nodeName === "FRAME" ? el.contentDocument : null;
     } catch {
       return null;
     }
@@ -265,12 +265,11 @@
     return out;
   }
 
+  const CHECKABLE = new Set(["checkbox", "switch", "radio", "menuitemcheckbox", "menuitemradio"]);
+
   function checkedNow(el) {
-    if (el.nodeName === "INPUT" && /^(checkbox|radio)$/.test(el.type)) return el.checked;
-    if (/^(checkbox|switch|radio|menuitemcheckbox|menuitemradio)$/.test(el.getAttribute("role") ?? "")) {
-      return el.getAttribute("aria-checked") === "true";
-    }
-    return null;
+    if (el.nodeName === "INPUT" && (el.type === "checkbox" || el.type === "radio")) return el.checked;
+    return CHECKABLE.has(el.getAttribute("role")) ? el.getAttribute("aria-checked") === "true" : null;
   }
 
   const optionOf = (select, wanted) => {
@@ -437,120 +436,153 @@
   ]);
   const LINE = 600; // characters of such a line
   // Nothing that a page says looks like a reference.
-  const plain = (s) => s.replaceAll("[ref=", "[ref ");
+  const plain = (s) => (s.includes("[ref=") ? s.replaceAll("[ref=", "[ref ") : s);
   const quote = (s) => plain(JSON.stringify(clip(s, 300)));
+  const styleOf = (el) => el.ownerDocument.defaultView.getComputedStyle(el);
+  const VISIBLE = { visibilityProperty: true };
+  const NONE = Object.freeze([]);
+  const CAN_BE_DISABLED = new Set(["BUTTON", "FIELDSET", "INPUT", "OPTGROUP", "OPTION", "SELECT", "TEXTAREA"]);
 
   // outline tells the page in at most so many bytes, one line a thing. It is made in
-  // two passes: what there is, as a tree; then the lines.
+  // two passes: what there is, as a tree; then the lines. It runs once after most
+  // actions, on thousands of elements, in code that is new to its page: what an element
+  // without attributes cannot have is not asked for, and computed style, the dearest
+  // thing here, is read where nothing cheaper decides.
   function outline(limit) {
     let made = 0; // characters, of which there are no more than bytes
     let more = false; // the page has more than was looked at
+    const focused = new Set();
+    const enter = (root) => {
+      if (root.activeElement && root.activeElement !== document.body) focused.add(root.activeElement);
+    };
 
     // item is one thing: its line without what is in it, and that. bare: the line says
-    // nothing by itself.
-    const item = (role, line, kids = [], bare = false) => {
+    // nothing by itself. ref: it can be acted on; acts: it, or something in it.
+    const item = (role, line, kids = NONE, bare = false, ref = "") => {
       made += line.length;
-      return { role, line, kids, bare };
+      return { role, line, kids, bare, ref, acts: ref !== "" || acts(kids, 0) };
     };
     const isText = (it) => it.role === "";
-    const anyRef = (items) => items.some((it) => it.ref || anyRef(it.kids));
+    const acts = (items, from) => {
+      for (let i = from; i < items.length; i++) if (items[i].acts) return true;
+      return false;
+    };
 
     // walk collects what is in a node. Inside something that is named by its content,
-    // only what can be acted on is told.
-    function walk(node, into, named, unseen = false) {
-      let text = "";
-      const flush = () => {
-        const t = squash(text);
-        text = "";
-        if (t && !named && !unseen) into.push(item("", plain(clip(t, 2000))));
-      };
-      const children = node.nodeName === "SLOT" && node.assignedNodes().length ? node.assignedNodes() : (node.shadowRoot ?? node).childNodes;
-      for (const child of children) {
+    // only what can be acted on is told. off: it is in something that is disabled.
+    function walk(node, into, named, off, unseen) {
+      const shadow = node.shadowRoot;
+      if (shadow) enter(shadow);
+      const at = { node, into, named, off, unseen, text: "" };
+      const slotted = node.nodeName === "SLOT" ? node.assignedNodes() : [];
+      for (const child of slotted) visit(child, at);
+      for (let child = slotted.length ? null : (shadow ?? node).firstChild; child; child = child.nextSibling) {
         if (made > limit) {
           more = true;
           return;
         }
-        if (child.nodeType === Node.TEXT_NODE) {
-          text += child.data;
-          continue;
-        }
-        if (child.nodeType !== Node.ELEMENT_NODE || SKIP.has(child.nodeName)) continue;
-        if (child.getAttribute("aria-hidden") === "true" || child.inert) continue;
-        if (node.nodeName === "DETAILS" && !node.open && child.nodeName !== "SUMMARY") continue;
-        const style = child.ownerDocument.defaultView.getComputedStyle(child);
-        if (style.display === "none" && child.nodeName !== "AREA") continue; // an area is drawn by its picture
-        const hidden = style.visibility !== "visible";
-        const role = hidden ? "" : roleOf(child);
-        if ((child.nodeName === "LABEL" && child.control && isVisible(child.control)) || (NAMES[child.nodeName] === node.nodeName)) {
-          // Its words are a name, which the line of what it names tells.
-          flush();
-          walk(child, into, true);
-          continue;
-        }
-        if (role || child.hasAttribute("tabindex") && !hidden) {
-          flush();
-          const it = element(child, role || "generic", style);
-          if (!named || anyRef([it])) into.push(it);
-          continue;
-        }
-        // A wrapper says nothing by itself: inline ones go on with the text.
-        const leaf = child.childElementCount === 0 && !child.shadowRoot;
-        const hand = !hidden && !named && style.cursor === "pointer" && handBegins(child);
-        if (leaf && !hidden && !hand && style.display.startsWith("inline")) {
-          text += child.textContent;
-          continue;
-        }
-        if (child.nodeName === "BR") {
-          text += " ";
-          continue;
-        }
-        flush();
-        const before = into.length;
-        if (style.contentVisibility !== "hidden") walk(child, into, named, hidden);
-        // What shows a hand, and holds nothing that takes the click instead, takes it itself.
-        if (hand && !anyRef(into.slice(before))) {
-          const ref = refFor(child);
-          into.push({ ...item("generic", `generic [ref=${ref}]`, into.splice(before)), ref });
-        }
+        visit(child, at);
       }
-      flush();
+      if (at.text !== "") flush(at);
     }
 
-    const handBegins = (el) => {
+    function flush(at) {
+      const text = squash(at.text);
+      at.text = "";
+      // The words of an element whose contents are not drawn are not there.
+      if (text && !at.named && !at.unseen && styleOf(at.node).contentVisibility !== "hidden") at.into.push(item("", plain(clip(text, 2000))));
+    }
+
+    function visit(child, at) {
+      const type = child.nodeType;
+      if (type === 3 /* text */) {
+        at.text += child.data;
+        return;
+      }
+      const tag = child.nodeName;
+      if (type !== 1 /* element */ || SKIP.has(tag)) return;
+      const { into, named } = at;
+      const tells = child.hasAttributes();
+      if (tells && child.getAttribute("aria-hidden") === "true" || child.inert) return;
+      if (at.node.nodeName === "DETAILS" && !at.node.open && tag !== "SUMMARY") return;
+      let hidden = false;
+      if (!child.checkVisibility(VISIBLE)) {
+        const { display, visibility } = styleOf(child);
+        if (display === "none" && tag !== "AREA") return; // an area is drawn by its picture
+        hidden = visibility !== "visible";
+        if (!hidden && display !== "contents" && display !== "none") return; // in what is not drawn
+      }
+      const off = at.off || tells && child.getAttribute("aria-disabled") === "true";
+      const role = hidden ? "" : roleOf(child);
+      if ((tag === "LABEL" && child.control && isVisible(child.control)) || (tag in NAMES && NAMES[tag] === at.node.nodeName)) {
+        // Its words are a name, which the line of what it names tells.
+        flush(at);
+        walk(child, into, true, off, false);
+        return;
+      }
+      if (role || tells && child.hasAttribute("tabindex") && !hidden) {
+        if (at.text !== "") flush(at);
+        const it = element(child, role || "generic", tells, off);
+        if (!named || it.acts) into.push(it);
+        return;
+      }
+      if (tag === "BR") {
+        at.text += " ";
+        return;
+      }
+      // A wrapper says nothing by itself: inline ones go on with the text.
+      const leaf = child.childElementCount === 0 && !child.shadowRoot;
+      if (leaf && !hidden && styleOf(child).display.startsWith("inline") && (named || !takesClick(child))) {
+        at.text += child.textContent;
+        return;
+      }
+      if (at.text !== "") flush(at);
+      const before = into.length;
+      walk(child, into, named, off, hidden);
+      // What shows a hand, and holds nothing that takes the click instead, takes it itself.
+      if (!hidden && !named && !acts(into, before) && takesClick(child)) {
+        const ref = refFor(child);
+        into.push(item("generic", `generic [ref=${ref}]`, into.splice(before), false, ref));
+      }
+    }
+
+    // takesClick says whether the hand that the mouse shows begins at the element.
+    const takesClick = (el) => {
+      if (styleOf(el).cursor !== "pointer") return false;
       const parent = parentOf(el);
-      return !parent || parent.ownerDocument.defaultView.getComputedStyle(parent).cursor !== "pointer";
+      return !parent || styleOf(parent).cursor !== "pointer";
     };
 
-    function element(el, role, style) {
+    function element(el, role, tells, off) {
       const cell = CELLS.has(role) || role === "row";
       const name = nameOf(el, cell ? "" : role);
-      const state = [];
-      const checked = checkedNow(el);
-      if (checked !== null) state.push(checked ? "checked" : "unchecked");
-      if (role === "heading") state.push(`level=${el.getAttribute("aria-level") ?? (el.nodeName.slice(1) || "2")}`);
-      if (isDisabled(el)) state.push("disabled");
-      const expanded = el.getAttribute("aria-expanded") ?? (el.nodeName === "DETAILS" ? String(el.open) : null);
-      if (expanded !== null) state.push(expanded === "true" ? "expanded" : "collapsed");
-      if (el.getAttribute("aria-selected") === "true") state.push("selected");
-      if (el.getAttribute("aria-pressed") === "true") state.push("pressed");
-      if (el.required) state.push("required");
-      if (el.getRootNode().activeElement === el && el !== document.body) state.push("focused");
-      let ref = "";
-      if (ACTS.has(role) || el.hasAttribute("tabindex") || el.nodeName === "SUMMARY" || el.isContentEditable && !el.parentElement?.isContentEditable) ref = refFor(el);
-
-      const kids = [];
-      inside(el, kids, name !== "" && FROM_CONTENT.has(role) && !cell, style);
-      if (!ref && style.cursor === "pointer" && handBegins(el) && !anyRef(kids)) ref = refFor(el);
-      if (ref) state.push(`ref=${ref}`);
       let line = role;
       if (name) line += ` ${quote(name)}`;
-      line += state.map((s) => ` [${s}]`).join("");
+      const checked = checkedNow(el);
+      if (checked !== null) line += checked ? " [checked]" : " [unchecked]";
+      if (role === "heading") line += ` [level=${el.getAttribute("aria-level") ?? (el.nodeName.slice(1) || "2")}]`;
+      if (off || (CAN_BE_DISABLED.has(el.nodeName) || el.nodeName.includes("-")) && el.matches(":disabled")) line += " [disabled]";
+      const expanded = (tells ? el.getAttribute("aria-expanded") : null) ?? (el.nodeName === "DETAILS" ? String(el.open) : null);
+      if (expanded !== null) line += expanded === "true" ? " [expanded]" : " [collapsed]";
+      if (tells) {
+        if (el.getAttribute("aria-selected") === "true") line += " [selected]";
+        if (el.getAttribute("aria-pressed") === "true") line += " [pressed]";
+        if (el.required) line += " [required]";
+      }
+      if (focused.has(el)) line += " [focused]";
+      let ref = "";
+      if (ACTS.has(role) || el.nodeName === "SUMMARY" || tells && (el.hasAttribute("tabindex") || el.isContentEditable && !el.parentElement?.isContentEditable)) ref = refFor(el);
+
+      const kids = [];
+      inside(el, kids, name !== "" && FROM_CONTENT.has(role) && !cell, off);
+      if (!ref && !acts(kids, 0) && takesClick(el)) ref = refFor(el);
+      if (ref) line += ` [ref=${ref}]`;
       const value = valueOf(el, role);
       if (value !== null) line += `: ${plain(value)}`;
-      return { ...item(role, line, kids, line === role && ONE_LINE.has(role)), ref };
+      return item(role, line, kids, line === role && ONE_LINE.has(role), ref);
     }
 
-    function inside(el, kids, named, style) {
+    function inside(el, kids, named, off) {
       if (el.nodeName === "TEXTAREA" || el.nodeName === "INPUT") return;
       if (el.nodeName === "SELECT") {
         for (const o of [...el.options].slice(0, 50)) kids.push(item("option", `option ${quote(squash(o.label))}${o.selected ? " [selected]" : ""}`));
@@ -558,8 +590,12 @@
         return;
       }
       const inner = frameDocument(el);
-      if (inner?.body) walk(inner.body, kids, false);
-      else if (style.contentVisibility !== "hidden") walk(el, kids, named);
+      if (inner?.body) {
+        enter(inner);
+        walk(inner.body, kids, false, false, false);
+      } else {
+        walk(el, kids, named, off, false);
+      }
     }
 
     function valueOf(el, role) {
@@ -593,8 +629,7 @@
     const CUT = "- (cut: the page is longer than a snapshot may be)";
     const put = (depth, text) => {
       const line = "  ".repeat(Math.min(depth, 40)) + text;
-      let size = 1;
-      for (let i = 0; i < line.length; i++) size += line.charCodeAt(i) < 0x80 ? 1 : 3;
+      const size = 1 + line.length + (line.match(/[^\0-\x7f]/g)?.length ?? 0) * 2;
       if (bytes + size > limit) {
         cut = true;
         lines.push(CUT);
@@ -612,7 +647,8 @@
       }
     };
     const all = [];
-    if (document.body) walk(document.body, all, false);
+    enter(document);
+    if (document.body) walk(document.body, all, false, false, false);
     print(all, 0);
     if (more && !cut) lines.push(CUT);
     return { ok: true, url: location.href, title: document.title, text: lines.join("\n") };
