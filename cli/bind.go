@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,6 +29,12 @@ other.
 A conflict key (--key) names something that is shared beyond this browser, such as
 one product: a lease takes all of its keys or waits, and one that is exclusive is
 held by one slot at a time. A budget (--max-actions and others) is each lease's own.
+
+An agent's DevTools commands are refused what touches more than its pages. --allow
+opens some of it, repeatable or with commas:
+
+` + allowed() + `
+
 An account other than none must be confirmed before a lease: sessiondock confirm.
 With --probe the system looks at the website instead, before each lease that its
 last look does not cover: sessiondock probe --help.`,
@@ -91,6 +98,7 @@ last look does not cover: sessiondock probe --help.`,
 	f.StringVar(&probe, "probe", "", "how account and results are checked, a JSON `FILE`")
 	f.StringVar(&r.Start, "start", "", "the page to open with: a browser that is started, and each lease of run and mcp")
 	f.StringArrayVar(&r.Origins, "origin", nil, "an origin the agent may use, repeatable (default: any)")
+	f.StringSliceVar(&r.Allow, "allow", nil, "let the agent use `WORDS`: "+allowWords()+" (default: none)")
 	f.StringArrayVar(&r.Keys, "key", nil, "each lease takes the conflict key `KEY[:shared]`, repeatable")
 	f.Int64Var(&r.Budget.Actions, "max-actions", 0, "a lease may ask for `N` actions (default: no bound)")
 	f.Int64Var(&r.Budget.PerMinute, "max-per-minute", 0, "and for `N` in any minute, counted anew from each grant and resume (default: no bound)")
@@ -101,4 +109,19 @@ last look does not cover: sessiondock probe --help.`,
 	f.StringVar(&r.RecoveryOwner, "recovery-owner", "", "who is asked to recover it")
 	f.StringVar(&r.CostOwner, "cost-owner", "", "who pays for it")
 	return c
+}
+
+func allowWords() string {
+	words := make([]string, len(core.Settings))
+	for i, s := range core.Settings {
+		words[i] = s.Name
+	}
+	return strings.Join(words, ", ")
+}
+
+func allowed() (text string) {
+	for _, s := range core.Settings {
+		text += wrap(fmt.Sprintf("  %-13s ", s.Name), s.Help)
+	}
+	return strings.TrimSuffix(text, "\n")
 }

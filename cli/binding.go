@@ -77,7 +77,7 @@ func (a *app) printBinding(b *wire.BindingInfo) error {
 	for _, f := range []struct{ name, value string }{
 		{"binding", string(b.Name)}, {"slot", string(b.Slot)}, {"project", b.Project}, {"worktree", b.Worktree},
 		{"environment", b.Environment}, {"account", b.Account}, {"tenant", b.Tenant}, {"sign-in", sign}, {"account probe", account}, {"effect probe", effect}, {"start", b.Start},
-		{"origins", strings.Join(b.Origins, " ")}, {"keys", strings.Join(b.Keys, " ")},
+		{"origins", strings.Join(b.Origins, " ")}, {"allows", strings.Join(b.Allow, " ")}, {"keys", strings.Join(b.Keys, " ")},
 		{"budget", budget(b.Budget, nil)}, {"max lifetime", orDefault(b.MaxLifetimeMs)}, {"watch", orDefault(b.WatchMs)},
 		{"owner", b.Owner}, {"recovery owner", b.RecoveryOwner}, {"cost owner", b.CostOwner},
 		{"created", clock(b.Created)},

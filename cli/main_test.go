@@ -266,6 +266,7 @@ func TestStatusFitsAndNamesUnknown(t *testing.T) {
 		Quarantine:  []core.Reason{{Text: "an action is open", Resolve: "sessiondock resolve 01A --applied"}},
 		Interrupted: &core.Interrupt{Lease: "01B", Agent: "ada", ExpiresInMs: 60_000, Ask: &core.Ask{Reason: "sign in"}},
 		Keys:        []string{"shop:product/42", "stock:shared"},
+		Allow:       []string{"cookies", "storage"},
 		Queue: []core.Waiter{{Lease: "01C", Agent: "ben", Binding: "nightly", Priority: 5, Position: 1, WaitMs: 90_000,
 			Reasons: []string{"held by a person (popup)", "key till held by cleo for 9 min more (slot b)"}}},
 		Asks:       []core.AskNow{{Lease: "01D", Agent: "eve", Ask: core.Ask{Reason: "may I?"}}},
@@ -295,7 +296,7 @@ func TestStatusFitsAndNamesUnknown(t *testing.T) {
 			t.Errorf("both unknowns must be said:\n%s", text)
 		}
 		for _, want := range []string{"Who may act now?", "epoch 8", "a script of the agent may still run", "POST https://shop.example/save", "sessiondock resolve 01A",
-			"sessiondock handback shop --to ada", "ada had asked: sign in", "conflict keys: shop:product/42, stock:shared",
+			"sessiondock handback shop --to ada", "ada had asked: sign in", "conflict keys: shop:product/42, stock:shared", "beyond pages the binding allows: cookies, storage",
 			"waiting, place 1: ben for binding nightly, priority 5, 1m30s left to wait: held by a person (popup); key till held by cleo for 9 min more (slot b)",
 			"eve asks for a person: may I?", "sessiondock lease answer 01D --approve | --decline",
 			"eve asks to keep its lease for 1h0m0s more: the import is not done", "sessiondock retain approve 01D",

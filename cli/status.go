@@ -144,6 +144,9 @@ func (p *page) authority(s *core.Status) {
 			p.line(fmt.Sprintf("%s had asked: %s", i.Agent, i.Ask.Reason))
 		}
 	}
+	if len(s.Allow) > 0 {
+		p.line("beyond pages the binding allows: " + strings.Join(s.Allow, ", "))
+	}
 	if len(s.Keys) > 0 {
 		p.line("conflict keys: " + strings.Join(s.Keys, ", "))
 	}

@@ -20,16 +20,21 @@ import (
 func openWideDesk(t *testing.T) *desk {
 	t.Helper()
 	openProduct(t)
+	return openBoundDesk(t, core.BindingSpec{Origins: []string{product.site.Origin(), product.site.OriginAt("a.localhost")}})
+}
+
+// openBoundDesk is a desk with a binding of its own.
+func openBoundDesk(t *testing.T, spec core.BindingSpec) *desk {
+	t.Helper()
+	openProduct(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
 	k := &desk{t: t, ctx: ctx, d: product.daemon, site: product.site, name: slotName(t)}
 	k.page = k.site.URL(k.name, "button", "")
 	_, err := k.d.Control.CreateSlot(ctx, wire.SlotRequest{Slot: k.slot(), Display: "headless"})
 	must(t, err)
-	_, err = k.d.Control.Bind(ctx, wire.BindingRequest{BindingSpec: core.BindingSpec{
-		Name: core.BindingName(k.name), Slot: k.slot(), Account: "none", Start: k.page,
-		Origins: []string{k.site.Origin(), k.site.OriginAt("a.localhost")},
-	}})
+	spec.Name, spec.Slot, spec.Account, spec.Start = core.BindingName(k.name), k.slot(), "none", k.page
+	_, err = k.d.Control.Bind(ctx, wire.BindingRequest{BindingSpec: spec})
 	must(t, err)
 	must(t, k.d.StartSlot(ctx, k.name))
 	t.Cleanup(func() {
@@ -48,7 +53,7 @@ func openWideDesk(t *testing.T) *desk {
 
 // refusals are what every client is refused, with a word of the reason. All else works.
 var refusals = map[string]string{
-	"cookies": "cookies", "request interception": "interception", "another context": "context", "another site": "origins",
+	"cookies": "--allow cookies", "request interception": "--allow interception", "another context": "context", "another site": "origins",
 	"addInitScript": "origins", "exposeFunction": "origins",
 }
 

@@ -8,6 +8,7 @@
 import {ranIn} from './drain.js';
 import {MAX_URL} from './limits.js';
 import {fromDebugger, isAnswer, refuse} from './refusal.js';
+import {within} from './scope.js';
 
 /** @typedef {import('./gate.js').Order} Order */
 /** @typedef {import('./refusal.js').Refusal} Refusal */
@@ -88,15 +89,15 @@ export class Commands {
     if (counted) this.#ledger.dispatched(order, document, this.#gate.grant?.watchMs ?? 0);
     if (order.script && this.#documents.script(order.tab, document)) this.#store();
     let over = false;
-    const once = (/** @type {() => void} */ end) => {
+    const once = (/** @type {() => void} */ end, done = false) => {
       if (over) return;
       over = true;
-      this.#sessions.answered(order);
+      this.#sessions.answered(order, done);
       end();
     };
     this.#sessions.dispatched(order, (error) => once(() => this.#fail(order, error)));
     sent.then(
-      (result) => once(() => this.#done(order, document, result, counted)),
+      (result) => once(() => this.#done(order, document, result, counted), true),
       (error) => once(() => this.#failed(order, fromDebugger(error), counted)),
     );
   }
@@ -112,6 +113,7 @@ export class Commands {
           return;
         }
         if (order.method === HISTORY) result = this.#ownHistory(result);
+        result = within(order.method, result, this.#tabs);
         this.#succeed(order, order.tab, document, result ?? {});
         if (counted) this.#ledger.settled(order, 'answered');
         return;

@@ -71,6 +71,8 @@ export class Dock {
       child: (tab, session) => this.sessions.child(tab, session),
       mainFrame: (tab) => this.sessions.mainFrame(tab),
       document: (tab, frame) => this.documents.current(tab, frame),
+      domain: (name) => this.tabs.domain(name),
+      paused: (tab, session, request) => this.sessions.paused(tab, session, request),
       room: (action) => this.ledger.room(action),
     });
     this.sessions = new Sessions(browser, this.gate, this.documents, {
@@ -78,6 +80,7 @@ export class Dock {
       asked: (tab) => this.ledger.asked(this.documents.current(tab)),
       // Somebody at the browser ended the debugging: that is a person interrupting.
       canceled: () => this.people.takeOver(0),
+      holds: (tab, child, url) => this.watch.holds(tab, child, url),
     });
     this.evidence = new Evidence(this.ledger, this.documents);
     this.link = new Link(browser, {
@@ -92,7 +95,7 @@ export class Dock {
     const answer = (/** @type {unknown} */ port, /** @type {any} */ message) => void this.link.answer(port, message);
     this.watch = new Watch({browser, gate, tabs, documents, sessions, send: (message) => void link.send(message)});
     this.commands = new Commands({browser, gate, ledger, documents, tabs, sessions, watch: this.watch, answer, store: () => memory.store()});
-    this.people = new People({browser, gate, memory, link, ledger, stopList: () => this.#stopList()});
+    this.people = new People({browser, gate, memory, link, ledger, stopList: () => this.#stopList(), held: () => this.sessions.letRequestsGo()});
   }
 
   /**
@@ -214,6 +217,7 @@ export class Dock {
     this.gate.close();
     this.probe.cut();
     this.watch.end();
+    this.sessions.letRequestsGo(); // nobody is there to answer them
     this.grants.reset();
     this.people.linkIs('down', reason, error);
     this.memory.touch();
@@ -340,7 +344,7 @@ export class Dock {
       return;
     }
     const before = this.gate.grant;
-    this.gate.grant = {epoch: grant.epoch, lease: grant.lease, watchMs: grant.watch_ms, ...end};
+    this.gate.grant = {epoch: grant.epoch, lease: grant.lease, watchMs: grant.watch_ms, allow: grant.allow ?? [], ...end};
     this.grants.renewWithin(grant.ttl_ms);
     if (before?.epoch === grant.epoch) return;
 

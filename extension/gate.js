@@ -12,9 +12,10 @@
  * in force.
  */
 
-import {METHODS} from './gen/wire.js';
+import {METHODS, NEEDS} from './gen/wire.js';
 import {MAX_EPOCH} from './limits.js';
 import {refuse} from './refusal.js';
+import {notAllowed, scope} from './scope.js';
 import {isWeb, originOf} from './tabs.js';
 
 /** @typedef {import('./refusal.js').Refusal} Refusal */
@@ -27,6 +28,7 @@ import {isWeb, originOf} from './tabs.js';
  * @property {number} monoMs when it ends, on the clock that never jumps
  * @property {number} wallMs when it ends, on the wall clock
  * @property {number} watchMs
+ * @property {string[]} [allow] the settings of its binding
  */
 
 /**
@@ -84,6 +86,8 @@ import {isWeb, originOf} from './tabs.js';
  * @property {(tab: number) => string} mainFrame the DevTools protocol's name of the frame at the top of a tab, '' if
  *   not known
  * @property {(tab: number, frame: number) => string} document now in the frame, '' if not known
+ * @property {(domain: string) => boolean} domain whether it is the host of one of the lease's origins
+ * @property {(tab: number, session: string, request: unknown) => boolean} paused the lease was told of a request that is held back
  * @property {(action: string) => boolean} room to record one more action
  */
 
@@ -93,10 +97,19 @@ const toBlank = ({method, params}) => method === 'Page.navigate' && params.url =
 /** Outside every viewport: a release there is no click. */
 export const OUTSIDE = -10;
 
-/** @type {[string, (order: Order, state: State) => boolean][]} */
+/** Whether the lease was told that a request is held back. @param {Order} order @param {View} view */
+const isHeld = ({tab, session, params}, view) => view.paused(tab, session ?? '', params.requestId);
+
+/** @type {[string, (order: Order, state: State, view: View) => boolean][]} */
 const SYSTEM_COMMANDS = [
-  // Settlement: only what ends or releases something.
+  // Settlement: only what ends or releases something. What an agent holds back does not go on.
   ['Fetch.failRequest', () => true],
+  ['Fetch.disable', () => true],
+  ['Fetch.continueRequest', (order, _, view) => Object.keys(order.params).length === 1 && !isHeld(order, view)],
+  [
+    'Fetch.continueWithAuth',
+    (order, _, view) => ({CancelAuth: true, Default: !isHeld(order, view)})[String(order.params.authChallengeResponse?.response)] === true,
+  ],
   ['Page.crash', () => true],
   ['Input.dispatchKeyEvent', ({params}) => params.type === 'keyUp'],
   [
@@ -197,10 +210,27 @@ function decideTab(state, order, view) {
 }
 
 /**
- * @param {Order} order @param {View} view
+ * What a setting of the binding opens, and no further than its origins.
+ * @param {State} state @param {Order} order @param {View} view
  * @returns {Refusal | null}
  */
-function decideMethod(order, view) {
+function decideSetting({grant}, order, view) {
+  const {method, params} = order;
+  const allow = grant?.allow ?? [];
+  const needs = Object.hasOwn(NEEDS, method) ? NEEDS[method] : '';
+  if (!needs) return null;
+  if (!allow.includes(needs)) return notAllowed(method, needs);
+  if (/^Fetch\.(?!(enable|disable)$)/.test(method) && !isHeld(order, view)) {
+    return no('not_found', 'no such request is held back', 'answer those that Fetch.requestPaused has told of');
+  }
+  return scope(method, params, view, allow);
+}
+
+/**
+ * @param {State} state @param {Order} order @param {View} view
+ * @returns {Refusal | null}
+ */
+function decideMethod(state, order, view) {
   if (NOT_AGENTS.has(order.kind)) return no('policy', `${order.kind} is not for an agent`);
   if (order.method === 'Page.reload' && order.params.scriptToEvaluateOnLoad) {
     return no('policy', 'a reload takes no script with it', 'evaluate it when the page has come');
@@ -217,6 +247,8 @@ function decideMethod(order, view) {
   if (order.kind === 'cdp') {
     const why = Object.hasOwn(METHODS, order.method) ? METHODS[order.method] : 'it is not in the table of methods';
     if (why) return no('policy', `${order.method} is not for an agent: ${why}`);
+    const withheld = decideSetting(state, order, view);
+    if (withheld) return withheld;
   }
   // The host says with an entry of the history where it leads.
   const goes = order.method === 'Page.navigate' || order.method === BACK || order.kind === 'tab_create';
@@ -241,7 +273,7 @@ function decideMethod(order, view) {
 function decideSystem(state, order, view) {
   if (order.epoch !== state.epoch) return no('fenced', `epoch ${order.epoch} has ended`);
   if (order.kind === 'barrier') return null;
-  if (order.kind === 'cdp' && SYSTEM.get(order.method)?.(order, state)) return null;
+  if (order.kind === 'cdp' && SYSTEM.get(order.method)?.(order, state, view)) return null;
   if (order.kind === 'tab_close' && view.probes(order.tab)) return null;
   const {probe} = state;
   if (probe?.epoch !== order.epoch || !PROBE.get(order.kind)?.(order, probe)) {
@@ -292,7 +324,7 @@ export function decide(state, order, view, now) {
   if ((order.effect || order.script) && !view.room(order.action)) {
     return no('limit', 'too many actions are still open', 'wait until some are settled');
   }
-  return decideMethod(order, view) ?? (order.tab === 0 ? null : decideTab(state, order, view));
+  return decideMethod(state, order, view) ?? (order.tab === 0 ? null : decideTab(state, order, view));
 }
 
 /** Where it leads was for the gate, not for the browser. @param {Record<string, any>} params */

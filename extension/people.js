@@ -50,6 +50,7 @@ export class People {
   #link;
   #ledger;
   #stopList;
+  #held;
 
   /**
    * @param {object} parts
@@ -59,14 +60,16 @@ export class People {
    * @param {import('./link.js').Link} parts.link
    * @param {import('./ledger.js').Ledger} parts.ledger
    * @param {() => Promise<(TabRef & {shares: boolean})[]>} parts.stopList tabs that end with "Stop the page"
+   * @param {() => void} [parts.held] in the turn in which a person has taken over
    */
-  constructor({browser, gate, memory, link, ledger, stopList}) {
+  constructor({browser, gate, memory, link, ledger, stopList, held = () => {}}) {
     this.#browser = browser;
     this.#gate = gate;
     this.#memory = memory;
     this.#link = link;
     this.#ledger = ledger;
     this.#stopList = stopList;
+    this.#held = held;
   }
 
   /** @param {chrome.runtime.Port} port */
@@ -137,6 +140,7 @@ export class People {
     const next = stop ? {...hold, stop_page: true, tabs: stop} : hold;
     this.#gate.hold = next;
     this.#gate.close();
+    this.#held();
     if (!known) {
       const heldMs = performance.timeOrigin + performance.now();
       Object.assign(globalThis, {sessiondockLastHold: {pressed_ms: pressedMs, held_ms: heldMs}});

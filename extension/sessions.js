@@ -6,7 +6,7 @@
  * Nothing here re-attaches by itself.
  */
 
-import {ATTACH_MS, MAX_QUEUED} from './limits.js';
+import {ATTACH_MS, MAX_QUEUED, MAX_REQUESTS} from './limits.js';
 import {OUTSIDE} from './gate.js';
 import {note, refuse} from './refusal.js';
 import {isNewTab} from './tabs.js';
@@ -22,18 +22,22 @@ import {isNewTab} from './tabs.js';
  * @property {string} mainFrame the DevTools protocol's name of the main frame, '' if not known
  * @property {{order: Order, run: () => void, fail: (error: Refusal) => void}[]} queue
  * @property {Map<Order, (error: Refusal) => void>} open dispatched orders that are not answered
- * @property {Set<string>} paused requests that Fetch holds back
+ * @property {Map<string, Paused>} paused requests that Fetch holds back, of which the lease was told
+ * @property {Set<string>} fetching sessions in which Fetch is on: children by their names, '' for the tab itself
  * @property {Map<string, number>} buttons mouse buttons that an agent holds, with the modifiers
  * @property {Map<string, Record<string, unknown>>} keys keys that an agent holds
  * @property {Map<string, {target: string, url: string}>} children sessions of its frames in other processes and its workers
  * @property {boolean} everyDocument an agent's script runs in each new document here
  */
 
+/** @typedef {{child: string, requestId: string, auth: boolean}} Paused */
+
 /**
  * @typedef {object} Events
  * @property {(tab: number) => void} crashed
  * @property {(tab: number) => void} asked the main frame's document asked to be replaced
  * @property {(tab: number) => void} canceled a person ended the debugging
+ * @property {(tab: number, child: string, url: string) => boolean} holds whether the lease may hold back a request to an address
  */
 
 const ALREADY = /already attached/i;
@@ -41,6 +45,13 @@ const ALREADY = /already attached/i;
 const CLOSED = /^Cannot (access|attach to this target)\b|cannot be scripted/i;
 const NOT_OURS = /not attached/i;
 const ONE_DAY = 86_400_000;
+/** What lets a request that is held back go on, or ends it. */
+const GOES_ON = new Set(['continueRequest', 'continueResponse', 'continueWithAuth', 'failRequest', 'fulfillRequest'].map((name) => `Fetch.${name}`));
+/** What answers a page in the website's place: a script of the agent's may be in it. */
+const ANSWERS_PAGE = new Set(['Fetch.continueResponse', 'Fetch.fulfillRequest']);
+
+/** @param {string} child @param {unknown} requestId */
+const pausedKey = (child, requestId) => `${child} ${requestId}`;
 
 /**
  * A frame of another process has another page.
@@ -82,7 +93,10 @@ export class Sessions {
       const session = this.#make(tabId);
       session.attached = true;
       this.#gate.dispatch(this.#order(tabId, 'Inspector.enable', {})).sent?.then(
-        () => this.#setUp(session),
+        () => {
+          this.#setUp(session);
+          void this.#system(tabId, 'Fetch.disable', {}); // who held requests back is not known any more
+        },
         (error) => {
           if (NOT_OURS.test(String(error)) && this.#sessions.get(tabId) === session) this.#sessions.delete(tabId);
         },
@@ -182,14 +196,59 @@ export class Sessions {
       else if (params.type === 'keyUp') session.keys.delete(name);
     } else if (method === 'Page.addScriptToEvaluateOnNewDocument') {
       session.everyDocument = true;
-    } else if (method.startsWith('Fetch.') && typeof params.requestId === 'string') {
-      session.paused.delete(params.requestId);
+    } else if (method === 'Fetch.enable') {
+      session.fetching.add(order.session ?? '');
+    } else if (method === 'Fetch.disable') {
+      this.#forgetFetch(session, order.session ?? '');
+    } else if (ANSWERS_PAGE.has(method)) {
+      session.everyDocument = true; // which document gets the answer is not known
     }
   }
 
-  /** An order's promise has settled. @param {Order} order */
-  answered(order) {
-    this.#sessions.get(order.tab)?.open.delete(order);
+  /** An order's promise has settled. @param {Order} order @param {boolean} [done] */
+  answered(order, done = false) {
+    const session = this.#sessions.get(order.tab);
+    session?.open.delete(order);
+    if (done && GOES_ON.has(order.method)) session?.paused.delete(pausedKey(order.session ?? '', order.params.requestId));
+  }
+
+  /** Whether the lease was told of a request that is held back. @param {number} tab @param {string} child @param {unknown} requestId */
+  paused(tab, child, requestId) {
+    return this.#sessions.get(tab)?.paused.has(pausedKey(child, requestId)) ?? false;
+  }
+
+  /**
+   * A request is held back. One that is not the lease's to hold goes on.
+   * @param {Session} session @param {string} child @param {any} params @param {boolean} auth
+   */
+  #pause(session, child, {requestId, request}, auth) {
+    if (session.paused.size < MAX_REQUESTS && this.#events.holds(session.tab, child, String(request?.url))) {
+      session.paused.set(pausedKey(child, requestId), {child, requestId, auth});
+    } else if (auth) {
+      void this.#system(session.tab, 'Fetch.continueWithAuth', {requestId, authChallengeResponse: {response: 'Default'}}, undefined, child);
+    } else {
+      void this.#system(session.tab, 'Fetch.continueRequest', {requestId}, undefined, child);
+    }
+  }
+
+  /** @param {Session} session @param {string} child */
+  #forgetFetch(session, child) {
+    session.fetching.delete(child);
+    for (const [key, one] of session.paused) if (one.child === child) session.paused.delete(key);
+  }
+
+  /** Fails the requests that an agent holds back, and holds back none from here on. */
+  letRequestsGo() {
+    for (const {tab, attached, paused, fetching} of this.#sessions.values()) {
+      if (!attached) continue;
+      for (const {child, requestId, auth} of paused.values()) {
+        if (auth) void this.#system(tab, 'Fetch.continueWithAuth', {requestId, authChallengeResponse: {response: 'CancelAuth'}}, undefined, child);
+        else void this.#system(tab, 'Fetch.failRequest', {requestId, errorReason: 'Aborted'}, undefined, child);
+      }
+      for (const child of fetching) void this.#system(tab, 'Fetch.disable', {}, undefined, child);
+      paused.clear();
+      fetching.clear();
+    }
   }
 
   /** @param {number} tab @param {string} child @param {string} method @param {any} params */
@@ -208,6 +267,7 @@ export class Sessions {
         return;
       case 'Target.detachedFromTarget':
         session.children.delete(params.sessionId);
+        this.#forgetFetch(session, params.sessionId);
         this.#childEnded(session, params.sessionId, 'the frame or worker has ended');
         return;
       case 'Page.frameNavigated':
@@ -220,7 +280,8 @@ export class Sessions {
         this.#events.asked(tab);
         return;
       case 'Fetch.requestPaused':
-        if (!child) session.paused.add(params.requestId);
+      case 'Fetch.authRequired':
+        this.#pause(session, child, params, method === 'Fetch.authRequired');
         return;
       case 'Page.javascriptDialogOpening':
         if (params.type === 'beforeunload' && this.#gate.stopping) {
@@ -240,7 +301,8 @@ export class Sessions {
 
   /** Lets go of everything that an agent holds down, and fails what Fetch holds back. */
   release() {
-    for (const {tab, attached, keys, buttons, paused} of this.#sessions.values()) {
+    this.letRequestsGo();
+    for (const {tab, attached, keys, buttons} of this.#sessions.values()) {
       if (!attached) continue;
       for (const {key, code, windowsVirtualKeyCode, location} of keys.values()) {
         const up = {type: 'keyUp', key, code, windowsVirtualKeyCode, location};
@@ -249,10 +311,8 @@ export class Sessions {
       for (const button of buttons.keys()) {
         this.#system(tab, 'Input.dispatchMouseEvent', {type: 'mouseReleased', x: OUTSIDE, y: OUTSIDE, button, clickCount: 0});
       }
-      for (const requestId of paused) this.#system(tab, 'Fetch.failRequest', {requestId, errorReason: 'Aborted'});
       keys.clear();
       buttons.clear();
-      paused.clear();
     }
   }
 
@@ -277,7 +337,7 @@ export class Sessions {
   #make(tab) {
     const session = {
       tab, attached: false, attaching: null, mainFrame: '', queue: [], open: new Map(),
-      paused: new Set(), buttons: new Map(), keys: new Map(), children: new Map(), everyDocument: false,
+      paused: new Map(), fetching: new Set(), buttons: new Map(), keys: new Map(), children: new Map(), everyDocument: false,
     };
     this.#sessions.set(tab, session);
     return session;

@@ -169,6 +169,16 @@ export class Tabs {
     return this.#origins.size === 0 || this.#origins.has(origin);
   }
 
+  /**
+   * Whether a cookie's domain is the host of one of the lease's origins. Ports and schemes
+   * are all the same to cookies.
+   * @param {string} name
+   */
+  domain(name) {
+    const bare = (/** @type {string} */ host) => host.toLowerCase().replace(/^\[|\]$/g, '');
+    return this.#origins.size === 0 || [...this.#origins].some((origin) => bare(new URL(origin).hostname) === bare(name.replace(/^\./, '')));
+  }
+
   /** The lease's tab in front: of the focused window, else the one shown last. 0 if it has none. */
   active() {
     let best = 0;

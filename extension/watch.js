@@ -10,7 +10,7 @@
 import {isPlace} from './gate.js';
 import {MAX_TITLE} from './limits.js';
 import {note} from './refusal.js';
-import {isNewTab} from './tabs.js';
+import {isNewTab, isWeb} from './tabs.js';
 
 /** What may be told of a page that is not within the lease's origins: that it came and went. */
 const ANYWHERE = new Set([
@@ -21,6 +21,9 @@ const ANYWHERE = new Set([
 
 /** Headers that carry cookies or a password, also those that no page's script can read. */
 const SECRET_HEADER = /^(cookie2?|set-cookie2?|(proxy-)?authorization)$/i;
+
+/** Of these it is told only if the request is the lease's to hold back. */
+const HELD = new Set(['Fetch.requestPaused', 'Fetch.authRequired']);
 
 /** How often it is asked for the browser's name of a tab that has only just come. */
 const NAME_TURNS = 50;
@@ -51,6 +54,11 @@ function clean(method, params) {
           ...params.response, headers: withoutSecrets(params.response?.headers), headersText: undefined,
           requestHeaders: withoutSecrets(params.response?.requestHeaders), requestHeadersText: undefined,
         },
+      };
+    case 'Fetch.requestPaused':
+      return {
+        ...params, request: {...params.request, headers: withoutSecrets(params.request?.headers)},
+        ...(params.responseHeaders && {responseHeaders: params.responseHeaders.filter((/** @type {any} */ one) => !SECRET_HEADER.test(one.name))}),
       };
     default:
       return params;
@@ -120,12 +128,24 @@ export class Watch {
     }
     const frame = child ? (this.#sessions.child(tab, child) ?? '') : '';
     if (isPlace(frame) && !this.#tabs.allowed(frame) && !ANYWHERE.has(method)) return;
+    if (HELD.has(method) && !this.#sessions.paused(tab, child, params.requestId)) return;
     /** @type {any} */
     const message = {
       t: 'cdp.event', epoch: this.#epoch, tab, document: this.#documents.current(tab), method, params: clean(method, params),
     };
     if (child) message.session = child;
     this.#send(message);
+  }
+
+  /**
+   * Whether the lease's client may hold back a request: it is told of the page, and the
+   * request is for one of the origins.
+   * @param {number} tab @param {string} child @param {string} url
+   */
+  holds(tab, child, url) {
+    if (!this.#open() || !this.#told.has(tab) || !this.#tabs.visible(tab) || !this.#tabs.allowed(this.#url(tab))) return false;
+    const frame = child ? (this.#sessions.child(tab, child) ?? '') : '';
+    return (!isPlace(frame) || this.#tabs.allowed(frame)) && isWeb(url) && this.#tabs.allowed(url);
   }
 
   /** That a page beyond the origins has come is told, and of its address the origin alone. @param {any} params */

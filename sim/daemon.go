@@ -386,7 +386,7 @@ func (d *daemon) carry(eff core.Effect) {
 			if c.nonce != eff.Nonce {
 				return nil
 			}
-			return wire.Grant{Nonce: c.nonce, Ask: eff.Ask, Epoch: eff.Epoch, Lease: eff.Lease, TTLMs: eff.TTLMs, Origins: eff.Origins, WatchMs: eff.WatchMs}
+			return wire.Grant{Nonce: c.nonce, Ask: eff.Ask, Epoch: eff.Epoch, Lease: eff.Lease, TTLMs: eff.TTLMs, Origins: eff.Origins, Allow: eff.Allow, WatchMs: eff.WatchMs}
 		})
 	case core.SendAction:
 		act, ok := d.asked[eff.Action]

@@ -338,6 +338,9 @@ func (d *door) act(r *http.Request) (any, *core.Error) {
 	d.Engine.View(func(s *core.State, _ core.Now) {
 		if l := s.Leases[in.Lease]; l != nil {
 			payload.UploadDir = d.UploadDir(l)
+			if b := s.Bindings[l.Binding]; b != nil && q.Verb == "cdp" {
+				payload.Origins, payload.Allow = b.Origins, b.Allow
+			}
 		}
 	})
 	res := d.whenReady(r.Context(), in, payload)

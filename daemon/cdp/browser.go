@@ -349,11 +349,11 @@ func (c *client) browser(s *session, m message) {
 	case "Runtime.runIfWaitingForDebugger":
 		c.reply(m, struct{}{}) // of a wrapper, which does not wait
 	default:
-		row, known := wire.Methods[m.Method]
-		switch {
-		case known && row.Needs != "":
-			c.refuse(m, core.CodePolicy, m.Method+" is not passed on: this binding does not allow "+row.Needs,
-				"a person would have to allow "+row.Needs+" for the binding; nothing else opens it")
+		switch row := wire.Methods[m.Method]; {
+		case row.Never != "":
+			c.refuse(m, core.CodePolicy, m.Method+" is not passed on: "+row.Never, "leave it out")
+		case row.Needs != "" && !slices.Contains(d.allow, row.Needs):
+			c.answer(m, nil, wire.ErrorOf(core.NotAllowed(m.Method, row.Needs)))
 		default:
 			c.fail(m, wire.CDPUnknownMethod, "'"+clip(m.Method)+"' wasn't found")
 		}

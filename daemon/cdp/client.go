@@ -259,6 +259,7 @@ func (c *client) dispatch(m message) {
 	}
 	domain, name, _ := strings.Cut(m.Method, ".")
 	switch {
+	case c.cookies(s, m):
 	case domain == "Target" && !(s.node != nil && name == "setAutoAttach"), domain == "Browser", s.node == nil:
 		c.browser(s, m)
 	case m.Method == "Target.setAutoAttach":
@@ -302,8 +303,12 @@ func (c *client) dispatch(m message) {
 	}
 }
 
-// forward sends a command to the page.
+// forward sends a command to the page, and its answer back.
 func (c *client) forward(s *session, m message) {
+	c.forwardTo(s, m, func(result json.RawMessage, err *wire.CDPError) { c.answer(m, result, err) })
+}
+
+func (c *client) forwardTo(s *session, m message, f told) {
 	if c.open >= maxOpen || c.openSum+m.size > maxOpenSum {
 		c.close(CloseFlood, fmt.Sprintf("more than %d commands, or %d MB of them, are without an answer", maxOpen, maxOpenSum>>20))
 		return
@@ -338,7 +343,7 @@ func (c *client) forward(s *session, m message) {
 		if m.Method == "Page.addScriptToEvaluateOnNewDocument" {
 			s.scripted(result)
 		}
-		c.answer(m, result, err)
+		f(result, err)
 	})
 }
 

@@ -25,6 +25,7 @@ type desk struct {
 	lease   *core.Lease
 	epoch   core.Epoch
 	origins []string
+	allow   []string
 	ended   chan struct{}
 
 	watching sync.Mutex // one asks at a time
@@ -78,7 +79,7 @@ func newDesk(s *Server, l *core.Lease, epoch core.Epoch) *desk {
 	}
 	s.engine.View(func(st *core.State, _ core.Now) {
 		if b := st.Bindings[l.Binding]; b != nil {
-			d.origins = b.Origins
+			d.origins, d.allow = b.Origins, b.Allow
 		}
 	})
 	return d
@@ -197,7 +198,11 @@ func (d *desk) actLocked(id core.ActionID, o order) <-chan core.Result {
 		Verb: o.act.Verb, Class: o.class, Summary: o.summary, BodyHash: string(id), Beside: true,
 		Expect: core.Expect{Tab: o.tab, Document: o.document}, DeadlineMs: rawDeadline.Milliseconds(), Bytes: int64(o.bytes),
 	}
-	return d.s.engine.ActInOrder(in, wire.Asked{Act: o.act, Raw: o.raw, Session: o.session, UploadDir: d.s.dir(d.lease)})
+	ask := wire.Asked{Act: o.act, Raw: o.raw, Session: o.session, UploadDir: d.s.dir(d.lease)}
+	if wire.Methods[o.act.Method].Needs != "" {
+		ask.Origins, ask.Allow = d.origins, d.allow
+	}
+	return d.s.engine.ActInOrder(in, ask)
 }
 
 // answer gives a pending command its answer, once. It came from a document of a tab, if

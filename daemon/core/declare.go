@@ -88,6 +88,9 @@ func CheckSpec(b BindingSpec) *Error {
 			return Refuse(CodeInvalid, fmt.Sprintf("origin %q is not valid", clip(o, 100)), "write scheme://host[:port], for example https://shop.example")
 		}
 	}
+	if err := checkAllow(b.Allow); err != nil {
+		return err
+	}
 	if _, err := parseKeys(b.Keys); err != nil {
 		return err
 	}

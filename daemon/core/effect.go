@@ -38,6 +38,7 @@ type (
 		Lease   LeaseID
 		TTLMs   int64
 		Origins []string
+		Allow   []string
 		WatchMs int64
 	}
 

@@ -317,7 +317,7 @@ func (t *tx) pull(in Pull) *Error {
 		g.Epoch, g.Lease, g.WatchMs = s.Epoch, l.ID, DefaultWatchMs
 		g.TTLMs = min(GrantTTLMs, l.Expires.LeftMs(t.now))
 		if b != nil {
-			g.Origins = b.Origins
+			g.Origins, g.Allow = b.Origins, b.Allow
 			if b.WatchMs > 0 {
 				g.WatchMs = b.WatchMs
 			}

@@ -145,7 +145,8 @@ type Status struct {
 	Quarantine  []Reason       `json:"quarantine"`
 	Interrupted *Interrupt     `json:"interrupted,omitempty"`
 	Queue       []Waiter       `json:"queue"`
-	Keys        []string       `json:"keys,omitempty"` // conflict keys that the slot holds
+	Allow       []string       `json:"allow,omitempty"` // what its binding allows beyond pages
+	Keys        []string       `json:"keys,omitempty"`  // conflict keys that the slot holds
 	Asks        []AskNow       `json:"asks,omitempty"`
 	Retentions  []RetentionNow `json:"retentions,omitempty"`
 	SignIns     []SignIn       `json:"sign_ins,omitempty"`

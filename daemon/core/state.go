@@ -164,6 +164,7 @@ type BindingSpec struct {
 	Tenant        string      `json:"tenant,omitempty"`
 	Start         string      `json:"start,omitempty"`
 	Origins       []string    `json:"origins,omitempty"`
+	Allow         []string    `json:"allow,omitempty"` // what DevTools commands may use beyond pages: names of Settings
 	Keys          []string    `json:"keys,omitempty"`
 	MaxLifetimeMs int64       `json:"max_lifetime_ms,omitempty"` // 0: eight hours
 	WatchMs       int64       `json:"watch_ms,omitempty"`        // 0: five seconds

@@ -30,6 +30,9 @@ func StatusOf(s *State, now Now, name SlotName) *Status {
 			st.Interrupted.Ask = l.Ask
 		}
 	}
+	if b := s.Bindings[st.Binding]; b != nil {
+		st.Allow = b.Allow
+	}
 	t.statusActions(slot, st)
 	// Without a link, or with one that does not answer, nobody sees the browser's
 	// requests: what has not been seen of an open action is not known.

@@ -160,12 +160,12 @@ func (l *link) Carry(eff core.Effect, c engine.Context) {
 		if eff.Nonce != l.nonce {
 			return
 		}
-		l.post(wire.Grant{Nonce: l.nonce, Ask: eff.Ask, Epoch: eff.Epoch, Lease: eff.Lease, TTLMs: eff.TTLMs, Origins: eff.Origins, WatchMs: eff.WatchMs})
+		l.post(wire.Grant{Nonce: l.nonce, Ask: eff.Ask, Epoch: eff.Epoch, Lease: eff.Lease, TTLMs: eff.TTLMs, Origins: eff.Origins, Allow: eff.Allow, WatchMs: eff.WatchMs})
 	case core.SendAction:
 		ask := c.Payload.(wire.Asked)
 		l.post(wire.Action{
 			Action: eff.Action, Epoch: eff.Epoch, Class: c.Action.Class, DeadlineMs: c.LeftMs,
-			Expect: c.Action.Expect, UploadDir: ask.UploadDir, Act: ask.Act, Raw: ask.Raw, Session: ask.Session,
+			Expect: c.Action.Expect, UploadDir: ask.UploadDir, Origins: ask.Origins, Allow: ask.Allow, Act: ask.Act, Raw: ask.Raw, Session: ask.Session,
 		})
 	case core.SendStopWaiting:
 		l.post(wire.ActionStop{Action: eff.Action, Epoch: eff.Epoch})

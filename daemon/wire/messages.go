@@ -241,7 +241,8 @@ type Grant struct {
 	Epoch   core.Epoch   `json:"epoch"`
 	Lease   core.LeaseID `json:"lease"`
 	TTLMs   int64        `json:"ttl_ms"`
-	Origins []string     `json:"origins"` // empty: any http(s) origin
+	Origins []string     `json:"origins"`         // empty: any http(s) origin
+	Allow   []string     `json:"allow,omitempty"` // what the binding allows beyond pages
 	WatchMs int64        `json:"watch_ms"`
 }
 
@@ -259,6 +260,8 @@ type Action struct {
 	DeadlineMs int64         `json:"deadline_ms"`
 	Expect     core.Expect   `json:"expect"`
 	UploadDir  string        `json:"upload_dir,omitempty"`
+	Origins    []string      `json:"origins,omitempty"` // of the binding, for the verb cdp
+	Allow      []string      `json:"allow,omitempty"`   // the same
 	Act        Act           `json:"act"`
 	// Raw: a command of a DevTools client, as it is: method and params of Act, answered by
 	// CDPAnswer before ActionDone. It leaves in the order in which it came. Without a

@@ -7,17 +7,8 @@ type MethodInfo struct {
 	Effect bool   // it can change the page, or what the page does: recorded as a write
 	Script bool   // it runs the agent's own script, or can leave code of the agent's in the page
 	Input  bool   // it is input: a barrier follows
-	Needs  string // the setting of the binding without which it is refused
+	Needs  string // the setting of the binding (core.Settings) without which it is refused
 	Never  string // why it is refused whatever the binding says
-}
-
-// Settings are what Needs may name, and what each would open.
-var Settings = []struct{ Name, Help string }{
-	{"cookies", "cookies of every site, also those that no page's script can read"},
-	{"storage", "what sites have stored in the browser"},
-	{"downloads", "where downloads go"},
-	{"permissions", "what sites are permitted to use"},
-	{"interception", "to hold back, change or answer requests in the page's place"},
 }
 
 // Methods is the one table of DevTools methods for an agent, on tab and child sessions
@@ -83,22 +74,36 @@ var Methods = methods(
 		"Input": "cancelDragging dispatchDragEvent dispatchKeyEvent dispatchMouseEvent dispatchTouchEvent emulateTouchFromMouseEvent imeSetComposition " +
 			"insertText synthesizePinchGesture synthesizeScrollGesture synthesizeTapGesture",
 	}},
+	// What a setting opens is held to the binding's origins: host/act/scope.go.
 	kind{what: MethodInfo{Needs: "cookies"}, names: map[string]string{
-		"Network": "clearBrowserCookies deleteCookies getAllCookies getCookies setCookie setCookies setCookieControls",
-		"Storage": "clearCookies getCookies setCookies",
+		"Network": "getAllCookies getCookies", "Storage": "getCookies",
+	}},
+	kind{what: MethodInfo{Needs: "cookies", Effect: true}, names: map[string]string{
+		"Network": "deleteCookies setCookie setCookies", "Storage": "setCookies",
 	}},
 	kind{what: MethodInfo{Needs: "storage"}, names: map[string]string{
-		"CacheStorage": "deleteCache deleteEntry requestCacheNames requestCachedResponse requestEntries",
-		"DOMStorage":   "enable disable clear getDOMStorageItems removeDOMStorageItem setDOMStorageItem",
-		"IndexedDB":    "enable disable clearObjectStore deleteDatabase deleteObjectStoreEntries getMetadata requestData requestDatabase requestDatabaseNames",
-		"Network":      "clearBrowserCache",
-		"Storage":      "clearDataForOrigin clearDataForStorageKey getUsageAndQuota getStorageKey getStorageKeyForFrame overrideQuotaForOrigin",
+		"CacheStorage": "requestCacheNames requestCachedResponse requestEntries",
+		"Storage":      "getUsageAndQuota getStorageKey getStorageKeyForFrame",
 	}},
-	kind{what: MethodInfo{Needs: "downloads"}, names: map[string]string{"Page": "setDownloadBehavior"}},
-	kind{what: MethodInfo{Needs: "permissions"}, names: map[string]string{"Browser": "grantPermissions resetPermissions setPermission"}},
-	kind{what: MethodInfo{Needs: "interception"}, names: map[string]string{
-		"Fetch":   "enable disable continueRequest continueResponse continueWithAuth failRequest fulfillRequest getResponseBody takeResponseBodyAsStream",
-		"Network": "setRequestInterception continueInterceptedRequest getResponseBodyForInterception takeResponseBodyForInterceptionAsStream",
+	kind{what: MethodInfo{Needs: "storage", Effect: true}, names: map[string]string{
+		"CacheStorage": "deleteCache deleteEntry",
+		"Storage":      "clearDataForOrigin clearDataForStorageKey",
+	}},
+	kind{what: MethodInfo{Needs: "interception"}, names: map[string]string{"Fetch": "enable disable getResponseBody takeResponseBodyAsStream"}},
+	kind{what: MethodInfo{Needs: "interception", Effect: true}, names: map[string]string{"Fetch": "continueRequest continueWithAuth failRequest"}},
+	// An answer in a page's place may be a script.
+	kind{what: MethodInfo{Needs: "interception", Effect: true, Script: true}, names: map[string]string{"Fetch": "continueResponse fulfillRequest"}},
+	kind{what: MethodInfo{Never: "it would sign the person out of every website; cookies are deleted one by one"}, names: map[string]string{
+		"Network": "clearBrowserCookies", "Storage": "clearCookies",
+	}},
+	kind{what: MethodInfo{Never: "it is the whole browser's, not this lease's pages'"}, names: map[string]string{"Network": "clearBrowserCache setCookieControls"}},
+	kind{what: MethodInfo{Never: "downloads go into the slot's directory, wherever a client would have them"}, names: map[string]string{"Page": "setDownloadBehavior"}},
+	kind{what: MethodInfo{Never: "Chromium gives it to no extension; a script in the page has the same"}, names: map[string]string{
+		"DOMStorage": "enable disable clear getDOMStorageItems removeDOMStorageItem setDOMStorageItem",
+		"IndexedDB":  "enable disable clearObjectStore deleteDatabase deleteObjectStoreEntries getMetadata requestData requestDatabase requestDatabaseNames",
+	}},
+	kind{what: MethodInfo{Never: "Chromium lets no extension change permissions: a person does, in the page"}, names: map[string]string{
+		"Browser": "grantPermissions resetPermissions setPermission",
 	}},
 	kind{what: MethodInfo{Never: "the fence and the record rest on what it would switch off"}, names: map[string]string{
 		"Page": "disable", "Inspector": "disable",

@@ -83,6 +83,8 @@ func Verb(name string) (VerbInfo, bool) {
 type Asked struct {
 	Act       Act
 	UploadDir string
+	Origins   []string
+	Allow     []string
 	Raw       bool   // see Action
 	Session   string // see Action
 }

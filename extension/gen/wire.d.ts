@@ -73,8 +73,11 @@ export interface Field {
   readonly element?: Field;
 }
 
-/** DevTools methods for an agent: '' or why one is refused. What is not in it is refused. */
+/** DevTools methods for an agent: '' or why one is refused whatever the binding allows. What is not in it is refused. */
 export declare const METHODS: { readonly [method: string]: string };
+
+/** Those that a setting of the binding opens. */
+export declare const NEEDS: { readonly [method: string]: string };
 
 export declare const MESSAGES: { readonly [t in Message['t']]: { readonly [name: string]: Field } };
 
@@ -314,6 +317,8 @@ export interface Status {
   quarantine: Reason[] | null;
   interrupted?: Interrupt | null;
   queue: Waiter[] | null;
+  /** what its binding allows beyond pages */
+  allow?: string[] | null;
   /** conflict keys that the slot holds */
   keys?: string[] | null;
   asks?: AskNow[] | null;
@@ -792,6 +797,8 @@ export interface Grant {
   ttl_ms: number;
   /** empty: any http(s) origin */
   origins: string[] | null;
+  /** what the binding allows beyond pages */
+  allow?: string[] | null;
   watch_ms: number;
 }
 
@@ -811,6 +818,10 @@ export interface Action {
   deadline_ms: number;
   expect: Expect;
   upload_dir?: string;
+  /** of the binding, for the verb cdp */
+  origins?: string[] | null;
+  /** the same */
+  allow?: string[] | null;
   act: Act;
   /**
    * Raw: a command of a DevTools client, as it is: method and params of Act, answered by

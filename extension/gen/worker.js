@@ -134,6 +134,7 @@ var STRUCTS = Object.freeze({
     quarantine: { kind: "array", nullable: true, element: { kind: "object", struct: "Reason" } },
     interrupted: { kind: "object", optional: true, nullable: true, struct: "Interrupt" },
     queue: { kind: "array", nullable: true, element: { kind: "object", struct: "Waiter" } },
+    allow: { kind: "array", optional: true, nullable: true, element: { kind: "string" } },
     keys: { kind: "array", optional: true, nullable: true, element: { kind: "string" } },
     asks: { kind: "array", optional: true, nullable: true, element: { kind: "object", struct: "AskNow" } },
     retentions: { kind: "array", optional: true, nullable: true, element: { kind: "object", struct: "RetentionNow" } },
@@ -414,6 +415,7 @@ var MESSAGES = Object.freeze({
     lease: { kind: "string" },
     ttl_ms: { kind: "int" },
     origins: { kind: "array", nullable: true, element: { kind: "string" } },
+    allow: { kind: "array", optional: true, nullable: true, element: { kind: "string" } },
     watch_ms: { kind: "int" }
   },
   "granted": {
@@ -427,6 +429,8 @@ var MESSAGES = Object.freeze({
     deadline_ms: { kind: "int" },
     expect: { kind: "object", struct: "Expect" },
     upload_dir: { kind: "string", optional: true },
+    origins: { kind: "array", optional: true, nullable: true, element: { kind: "string" } },
+    allow: { kind: "array", optional: true, nullable: true, element: { kind: "string" } },
     act: { kind: "object", struct: "Act" },
     raw: { kind: "bool", optional: true },
     session: { kind: "string", optional: true }
@@ -568,9 +572,9 @@ var METHODS = Object.freeze({
   "Animation.getPlaybackRate": "",
   "Audits.disable": "",
   "Audits.enable": "",
-  "Browser.grantPermissions": "the binding does not allow permissions",
-  "Browser.resetPermissions": "the binding does not allow permissions",
-  "Browser.setPermission": "the binding does not allow permissions",
+  "Browser.grantPermissions": "Chromium lets no extension change permissions: a person does, in the page",
+  "Browser.resetPermissions": "Chromium lets no extension change permissions: a person does, in the page",
+  "Browser.setPermission": "Chromium lets no extension change permissions: a person does, in the page",
   "CSS.addRule": "",
   "CSS.collectClassNames": "",
   "CSS.createStyleSheet": "",
@@ -593,11 +597,11 @@ var METHODS = Object.freeze({
   "CSS.startRuleUsageTracking": "",
   "CSS.stopRuleUsageTracking": "",
   "CSS.takeCoverageDelta": "",
-  "CacheStorage.deleteCache": "the binding does not allow storage",
-  "CacheStorage.deleteEntry": "the binding does not allow storage",
-  "CacheStorage.requestCacheNames": "the binding does not allow storage",
-  "CacheStorage.requestCachedResponse": "the binding does not allow storage",
-  "CacheStorage.requestEntries": "the binding does not allow storage",
+  "CacheStorage.deleteCache": "",
+  "CacheStorage.deleteEntry": "",
+  "CacheStorage.requestCacheNames": "",
+  "CacheStorage.requestCachedResponse": "",
+  "CacheStorage.requestEntries": "",
   "DOM.collectClassNamesFromSubtree": "",
   "DOM.copyTo": "",
   "DOM.describeNode": "",
@@ -645,12 +649,12 @@ var METHODS = Object.freeze({
   "DOMSnapshot.captureSnapshot": "",
   "DOMSnapshot.disable": "",
   "DOMSnapshot.enable": "",
-  "DOMStorage.clear": "the binding does not allow storage",
-  "DOMStorage.disable": "the binding does not allow storage",
-  "DOMStorage.enable": "the binding does not allow storage",
-  "DOMStorage.getDOMStorageItems": "the binding does not allow storage",
-  "DOMStorage.removeDOMStorageItem": "the binding does not allow storage",
-  "DOMStorage.setDOMStorageItem": "the binding does not allow storage",
+  "DOMStorage.clear": "Chromium gives it to no extension; a script in the page has the same",
+  "DOMStorage.disable": "Chromium gives it to no extension; a script in the page has the same",
+  "DOMStorage.enable": "Chromium gives it to no extension; a script in the page has the same",
+  "DOMStorage.getDOMStorageItems": "Chromium gives it to no extension; a script in the page has the same",
+  "DOMStorage.removeDOMStorageItem": "Chromium gives it to no extension; a script in the page has the same",
+  "DOMStorage.setDOMStorageItem": "Chromium gives it to no extension; a script in the page has the same",
   "Debugger.disable": "a page that is stopped cannot be brought to rest when a person takes over",
   "Debugger.enable": "a page that is stopped cannot be brought to rest when a person takes over",
   "Debugger.pause": "a page that is stopped cannot be brought to rest when a person takes over",
@@ -685,26 +689,26 @@ var METHODS = Object.freeze({
   "Emulation.setTouchEmulationEnabled": "",
   "Emulation.setUserAgentOverride": "",
   "Emulation.setVirtualTimePolicy": "a page that is stopped cannot be brought to rest when a person takes over",
-  "Fetch.continueRequest": "the binding does not allow interception",
-  "Fetch.continueResponse": "the binding does not allow interception",
-  "Fetch.continueWithAuth": "the binding does not allow interception",
-  "Fetch.disable": "the binding does not allow interception",
-  "Fetch.enable": "the binding does not allow interception",
-  "Fetch.failRequest": "the binding does not allow interception",
-  "Fetch.fulfillRequest": "the binding does not allow interception",
-  "Fetch.getResponseBody": "the binding does not allow interception",
-  "Fetch.takeResponseBodyAsStream": "the binding does not allow interception",
+  "Fetch.continueRequest": "",
+  "Fetch.continueResponse": "",
+  "Fetch.continueWithAuth": "",
+  "Fetch.disable": "",
+  "Fetch.enable": "",
+  "Fetch.failRequest": "",
+  "Fetch.fulfillRequest": "",
+  "Fetch.getResponseBody": "",
+  "Fetch.takeResponseBodyAsStream": "",
   "IO.close": "",
   "IO.read": "",
-  "IndexedDB.clearObjectStore": "the binding does not allow storage",
-  "IndexedDB.deleteDatabase": "the binding does not allow storage",
-  "IndexedDB.deleteObjectStoreEntries": "the binding does not allow storage",
-  "IndexedDB.disable": "the binding does not allow storage",
-  "IndexedDB.enable": "the binding does not allow storage",
-  "IndexedDB.getMetadata": "the binding does not allow storage",
-  "IndexedDB.requestData": "the binding does not allow storage",
-  "IndexedDB.requestDatabase": "the binding does not allow storage",
-  "IndexedDB.requestDatabaseNames": "the binding does not allow storage",
+  "IndexedDB.clearObjectStore": "Chromium gives it to no extension; a script in the page has the same",
+  "IndexedDB.deleteDatabase": "Chromium gives it to no extension; a script in the page has the same",
+  "IndexedDB.deleteObjectStoreEntries": "Chromium gives it to no extension; a script in the page has the same",
+  "IndexedDB.disable": "Chromium gives it to no extension; a script in the page has the same",
+  "IndexedDB.enable": "Chromium gives it to no extension; a script in the page has the same",
+  "IndexedDB.getMetadata": "Chromium gives it to no extension; a script in the page has the same",
+  "IndexedDB.requestData": "Chromium gives it to no extension; a script in the page has the same",
+  "IndexedDB.requestDatabase": "Chromium gives it to no extension; a script in the page has the same",
+  "IndexedDB.requestDatabaseNames": "Chromium gives it to no extension; a script in the page has the same",
   "Input.cancelDragging": "",
   "Input.dispatchDragEvent": "",
   "Input.dispatchKeyEvent": "",
@@ -729,21 +733,19 @@ var METHODS = Object.freeze({
   "Log.stopViolationsReport": "",
   "Media.disable": "",
   "Media.enable": "",
-  "Network.clearBrowserCache": "the binding does not allow storage",
-  "Network.clearBrowserCookies": "the binding does not allow cookies",
-  "Network.continueInterceptedRequest": "the binding does not allow interception",
-  "Network.deleteCookies": "the binding does not allow cookies",
+  "Network.clearBrowserCache": "it is the whole browser's, not this lease's pages'",
+  "Network.clearBrowserCookies": "it would sign the person out of every website; cookies are deleted one by one",
+  "Network.deleteCookies": "",
   "Network.disable": "",
   "Network.emulateNetworkConditions": "",
   "Network.emulateNetworkConditionsByRule": "",
   "Network.enable": "",
   "Network.enableReportingApi": "",
-  "Network.getAllCookies": "the binding does not allow cookies",
+  "Network.getAllCookies": "",
   "Network.getCertificate": "",
-  "Network.getCookies": "the binding does not allow cookies",
+  "Network.getCookies": "",
   "Network.getRequestPostData": "",
   "Network.getResponseBody": "",
-  "Network.getResponseBodyForInterception": "the binding does not allow interception",
   "Network.getSecurityIsolationStatus": "",
   "Network.loadNetworkResource": "it would fetch with the person's sign-ins from any website",
   "Network.overrideNetworkState": "",
@@ -753,14 +755,12 @@ var METHODS = Object.freeze({
   "Network.setBlockedURLs": "",
   "Network.setBypassServiceWorker": "",
   "Network.setCacheDisabled": "",
-  "Network.setCookie": "the binding does not allow cookies",
-  "Network.setCookieControls": "the binding does not allow cookies",
-  "Network.setCookies": "the binding does not allow cookies",
+  "Network.setCookie": "",
+  "Network.setCookieControls": "it is the whole browser's, not this lease's pages'",
+  "Network.setCookies": "",
   "Network.setExtraHTTPHeaders": "",
-  "Network.setRequestInterception": "the binding does not allow interception",
   "Network.setUserAgentOverride": "",
   "Network.streamResourceContent": "",
-  "Network.takeResponseBodyForInterceptionAsStream": "the binding does not allow interception",
   "Overlay.disable": "",
   "Overlay.enable": "",
   "Overlay.hideHighlight": "",
@@ -793,7 +793,7 @@ var METHODS = Object.freeze({
   "Page.searchInResource": "",
   "Page.setBypassCSP": "it would take a protection of the website's away",
   "Page.setDocumentContent": "",
-  "Page.setDownloadBehavior": "the binding does not allow downloads",
+  "Page.setDownloadBehavior": "downloads go into the slot's directory, wherever a client would have them",
   "Page.setFontFamilies": "",
   "Page.setFontSizes": "",
   "Page.setInterceptFileChooserDialog": "",
@@ -832,15 +832,14 @@ var METHODS = Object.freeze({
   "Runtime.setMaxCallStackSizeToCapture": "",
   "Runtime.terminateExecution": "",
   "Security.setIgnoreCertificateErrors": "it would take a protection of the website's away",
-  "Storage.clearCookies": "the binding does not allow cookies",
-  "Storage.clearDataForOrigin": "the binding does not allow storage",
-  "Storage.clearDataForStorageKey": "the binding does not allow storage",
-  "Storage.getCookies": "the binding does not allow cookies",
-  "Storage.getStorageKey": "the binding does not allow storage",
-  "Storage.getStorageKeyForFrame": "the binding does not allow storage",
-  "Storage.getUsageAndQuota": "the binding does not allow storage",
-  "Storage.overrideQuotaForOrigin": "the binding does not allow storage",
-  "Storage.setCookies": "the binding does not allow cookies",
+  "Storage.clearCookies": "it would sign the person out of every website; cookies are deleted one by one",
+  "Storage.clearDataForOrigin": "",
+  "Storage.clearDataForStorageKey": "",
+  "Storage.getCookies": "",
+  "Storage.getStorageKey": "",
+  "Storage.getStorageKeyForFrame": "",
+  "Storage.getUsageAndQuota": "",
+  "Storage.setCookies": "",
   "Target.getTargetInfo": "",
   "Target.setAutoAttach": "",
   "Tracing.end": "it records the whole browser, not this lease's tabs",
@@ -849,6 +848,34 @@ var METHODS = Object.freeze({
   "WebAudio.enable": "",
   "WebMCP.disable": "",
   "WebMCP.enable": ""
+});
+var NEEDS = Object.freeze({
+  "CacheStorage.deleteCache": "storage",
+  "CacheStorage.deleteEntry": "storage",
+  "CacheStorage.requestCacheNames": "storage",
+  "CacheStorage.requestCachedResponse": "storage",
+  "CacheStorage.requestEntries": "storage",
+  "Fetch.continueRequest": "interception",
+  "Fetch.continueResponse": "interception",
+  "Fetch.continueWithAuth": "interception",
+  "Fetch.disable": "interception",
+  "Fetch.enable": "interception",
+  "Fetch.failRequest": "interception",
+  "Fetch.fulfillRequest": "interception",
+  "Fetch.getResponseBody": "interception",
+  "Fetch.takeResponseBodyAsStream": "interception",
+  "Network.deleteCookies": "cookies",
+  "Network.getAllCookies": "cookies",
+  "Network.getCookies": "cookies",
+  "Network.setCookie": "cookies",
+  "Network.setCookies": "cookies",
+  "Storage.clearDataForOrigin": "storage",
+  "Storage.clearDataForStorageKey": "storage",
+  "Storage.getCookies": "cookies",
+  "Storage.getStorageKey": "storage",
+  "Storage.getStorageKeyForFrame": "storage",
+  "Storage.getUsageAndQuota": "storage",
+  "Storage.setCookies": "cookies"
 });
 function validate(msg) {
   if (!isObject(msg)) return "message: not an object";
@@ -1083,6 +1110,15 @@ var Tabs = class {
     const origin = originOf(url);
     if (!/^https?:/.test(origin)) return false;
     return this.#origins.size === 0 || this.#origins.has(origin);
+  }
+  /**
+   * Whether a cookie's domain is the host of one of the lease's origins. Ports and schemes
+   * are all the same to cookies.
+   * @param {string} name
+   */
+  domain(name) {
+    const bare = (host) => host.toLowerCase().replace(/^\[|\]$/g, "");
+    return this.#origins.size === 0 || [...this.#origins].some((origin) => bare(new URL(origin).hostname) === bare(name.replace(/^\./, "")));
   }
   /** The lease's tab in front: of the focused window, else the one shown last. 0 if it has none. */
   active() {
@@ -1666,6 +1702,66 @@ function ranIn(result, document2) {
   return Array.isArray(result) && result.some((one) => one?.documentId === document2);
 }
 
+// scope.js
+var HINT = "a person allows it: remove the binding and make it again with --origin ORIGIN";
+var COOKIES = /* @__PURE__ */ new Set(["Network.getCookies", "Network.getAllCookies", "Storage.getCookies"]);
+var PLACES = ["origin", "securityOrigin", "storageKey", "cacheId"];
+var PLACELESS = /\.(getCookies|setCookies|getStorageKey|getStorageKeyForFrame)$/;
+var STORED = /^(CacheStorage|Storage)\./;
+var given = (value) => value !== void 0 && value !== "";
+var web = (url, it) => typeof url === "string" && isWeb(url) && it.allowed(url);
+var beyond = (what) => refuse("policy", `${what} is not of one of the binding’s origins`, HINT);
+function cookieBeyond(cookie, it) {
+  const { url, domain } = cookie ?? {};
+  const its = (!given(url) || web(url, it)) && (!given(domain) || typeof domain === "string" && it.domain(domain));
+  return its ? null : beyond("that cookie");
+}
+var placed = (place, it) => web(String(place).split(/[\^|]/)[0], it);
+function storedBeyond(method, params, it) {
+  const places = [params, params.storageBucket].flatMap((of) => PLACES.map((name) => of?.[name])).filter(given);
+  if (places.length === 0) return refuse("invalid", `${method} names no origin`, "name the storage key");
+  if (!places.every((place) => placed(place, it))) return beyond("what is stored there");
+  if (/(^|,)\s*(all|cookies)\s*(,|$)/.test(String(params.storageTypes ?? ""))) {
+    return refuse("policy", `${method} deletes no cookies`, "Network.deleteCookies does, one by one");
+  }
+  return null;
+}
+function headersBeyond({ responseHeaders, binaryResponseHeaders }, it, allow) {
+  if (given(binaryResponseHeaders)) return refuse("policy", "binaryResponseHeaders is not passed on", "use responseHeaders");
+  for (const { name, value } of responseHeaders ?? []) {
+    if (/[\0\r\n]/.test(`${name}${value}`)) return refuse("invalid", "a header holds the end of a line", "name each header by itself");
+    if (!/^\s*set-cookie2?\s*$/i.test(String(name))) continue;
+    if (!allow.includes("cookies")) return notAllowed("an answer with Set-Cookie", "cookies");
+    for (const [, of] of String(value).matchAll(/;\s*domain\s*=\s*([^;]*)/gi)) {
+      if (of.trim() && !it.domain(of.trim())) return beyond("that cookie");
+    }
+  }
+  return null;
+}
+var notAllowed = (what, setting) => refuse("policy", `${what} is not passed on: this binding does not allow ${setting}`, `a person allows it: make the binding anew with --allow ${setting}`);
+function scope(method, params, it, allow) {
+  switch (method) {
+    case "Network.setCookie":
+    case "Network.deleteCookies":
+      return cookieBeyond(params, it);
+    case "Network.setCookies":
+    case "Storage.setCookies":
+      if (!Array.isArray(params.cookies)) return refuse("invalid", `${method} needs cookies`);
+      return params.cookies.map((one) => cookieBeyond(one, it)).find(Boolean) ?? null;
+    case "Fetch.continueRequest":
+      return given(params.url) && !web(params.url, it) ? beyond("that address") : null;
+    case "Fetch.continueResponse":
+    case "Fetch.fulfillRequest":
+      return headersBeyond(params, it, allow);
+  }
+  return STORED.test(method) && !PLACELESS.test(method) ? storedBeyond(method, params, it) : null;
+}
+function within(method, result, it) {
+  if (!COOKIES.has(method)) return result;
+  const cookies = (result?.cookies ?? []).filter((cookie) => it.domain(String(cookie.domain)));
+  return { ...result, cookies };
+}
+
 // commands.js
 var SOON_MS2 = 5;
 var COMMIT_TURNS = 100;
@@ -1747,15 +1843,15 @@ var Commands = class {
     if (counted) this.#ledger.dispatched(order, document2, this.#gate.grant?.watchMs ?? 0);
     if (order.script && this.#documents.script(order.tab, document2)) this.#store();
     let over = false;
-    const once = (end) => {
+    const once = (end, done = false) => {
       if (over) return;
       over = true;
-      this.#sessions.answered(order);
+      this.#sessions.answered(order, done);
       end();
     };
     this.#sessions.dispatched(order, (error) => once(() => this.#fail(order, error)));
     sent.then(
-      (result) => once(() => this.#done(order, document2, result, counted)),
+      (result) => once(() => this.#done(order, document2, result, counted), true),
       (error) => once(() => this.#failed(order, fromDebugger(error), counted))
     );
   }
@@ -1769,6 +1865,7 @@ var Commands = class {
           return;
         }
         if (order.method === HISTORY) result = this.#ownHistory(result);
+        result = within(order.method, result, this.#tabs);
         this.#succeed(order, order.tab, document2, result ?? {});
         if (counted) this.#ledger.settled(order, "answered");
         return;
@@ -2187,9 +2284,16 @@ var Documents = class {
 // gate.js
 var toBlank = ({ method, params }) => method === "Page.navigate" && params.url === "about:blank";
 var OUTSIDE = -10;
+var isHeld = ({ tab, session, params }, view) => view.paused(tab, session ?? "", params.requestId);
 var SYSTEM_COMMANDS = [
-  // Settlement: only what ends or releases something.
+  // Settlement: only what ends or releases something. What an agent holds back does not go on.
   ["Fetch.failRequest", () => true],
+  ["Fetch.disable", () => true],
+  ["Fetch.continueRequest", (order, _, view) => Object.keys(order.params).length === 1 && !isHeld(order, view)],
+  [
+    "Fetch.continueWithAuth",
+    (order, _, view) => ({ CancelAuth: true, Default: !isHeld(order, view) })[String(order.params.authChallengeResponse?.response)] === true
+  ],
   ["Page.crash", () => true],
   ["Input.dispatchKeyEvent", ({ params }) => params.type === "keyUp"],
   [
@@ -2261,7 +2365,18 @@ function decideTab(state, order, view) {
   }
   return null;
 }
-function decideMethod(order, view) {
+function decideSetting({ grant }, order, view) {
+  const { method, params } = order;
+  const allow = grant?.allow ?? [];
+  const needs = Object.hasOwn(NEEDS, method) ? NEEDS[method] : "";
+  if (!needs) return null;
+  if (!allow.includes(needs)) return notAllowed(method, needs);
+  if (/^Fetch\.(?!(enable|disable)$)/.test(method) && !isHeld(order, view)) {
+    return no("not_found", "no such request is held back", "answer those that Fetch.requestPaused has told of");
+  }
+  return scope(method, params, view, allow);
+}
+function decideMethod(state, order, view) {
   if (NOT_AGENTS.has(order.kind)) return no("policy", `${order.kind} is not for an agent`);
   if (order.method === "Page.reload" && order.params.scriptToEvaluateOnLoad) {
     return no("policy", "a reload takes no script with it", "evaluate it when the page has come");
@@ -2276,6 +2391,8 @@ function decideMethod(order, view) {
   if (order.kind === "cdp") {
     const why = Object.hasOwn(METHODS, order.method) ? METHODS[order.method] : "it is not in the table of methods";
     if (why) return no("policy", `${order.method} is not for an agent: ${why}`);
+    const withheld = decideSetting(state, order, view);
+    if (withheld) return withheld;
   }
   const goes = order.method === "Page.navigate" || order.method === BACK || order.kind === "tab_create";
   const url = String(order.params.url ?? "");
@@ -2293,7 +2410,7 @@ function decideMethod(order, view) {
 function decideSystem(state, order, view) {
   if (order.epoch !== state.epoch) return no("fenced", `epoch ${order.epoch} has ended`);
   if (order.kind === "barrier") return null;
-  if (order.kind === "cdp" && SYSTEM.get(order.method)?.(order, state)) return null;
+  if (order.kind === "cdp" && SYSTEM.get(order.method)?.(order, state, view)) return null;
   if (order.kind === "tab_close" && view.probes(order.tab)) return null;
   const { probe } = state;
   if (probe?.epoch !== order.epoch || !PROBE.get(order.kind)?.(order, probe)) {
@@ -2334,7 +2451,7 @@ function decide(state, order, view, now) {
   if ((order.effect || order.script) && !view.room(order.action)) {
     return no("limit", "too many actions are still open", "wait until some are settled");
   }
-  return decideMethod(order, view) ?? (order.tab === 0 ? null : decideTab(state, order, view));
+  return decideMethod(state, order, view) ?? (order.tab === 0 ? null : decideTab(state, order, view));
 }
 var entryOnly = ({ entryId }) => ({ entryId });
 function perform(browser2, order, view) {
@@ -3230,6 +3347,7 @@ var People = class {
   #link;
   #ledger;
   #stopList;
+  #held;
   /**
    * @param {object} parts
    * @param {import('./browser.js').Browser} parts.browser
@@ -3238,14 +3356,17 @@ var People = class {
    * @param {import('./link.js').Link} parts.link
    * @param {import('./ledger.js').Ledger} parts.ledger
    * @param {() => Promise<(TabRef & {shares: boolean})[]>} parts.stopList tabs that end with "Stop the page"
+   * @param {() => void} [parts.held] in the turn in which a person has taken over
    */
-  constructor({ browser: browser2, gate, memory, link, ledger, stopList }) {
+  constructor({ browser: browser2, gate, memory, link, ledger, stopList, held = () => {
+  } }) {
     this.#browser = browser2;
     this.#gate = gate;
     this.#memory = memory;
     this.#link = link;
     this.#ledger = ledger;
     this.#stopList = stopList;
+    this.#held = held;
   }
   /** @param {chrome.runtime.Port} port */
   connect(port) {
@@ -3308,6 +3429,7 @@ var People = class {
     const next = stop ? { ...hold, stop_page: true, tabs: stop } : hold;
     this.#gate.hold = next;
     this.#gate.close();
+    this.#held();
     if (!known) {
       const heldMs = performance.timeOrigin + performance.now();
       Object.assign(globalThis, { sessiondockLastHold: { pressed_ms: pressedMs, held_ms: heldMs } });
@@ -3716,6 +3838,9 @@ var ALREADY = /already attached/i;
 var CLOSED = /^Cannot (access|attach to this target)\b|cannot be scripted/i;
 var NOT_OURS = /not attached/i;
 var ONE_DAY = 864e5;
+var GOES_ON = new Set(["continueRequest", "continueResponse", "continueWithAuth", "failRequest", "fulfillRequest"].map((name) => `Fetch.${name}`));
+var ANSWERS_PAGE = /* @__PURE__ */ new Set(["Fetch.continueResponse", "Fetch.fulfillRequest"]);
+var pausedKey = (child, requestId) => `${child} ${requestId}`;
 function moved(child, frame) {
   if (child && frame && frame.id === child.target) child.url = frame.url;
 }
@@ -3750,7 +3875,10 @@ var Sessions = class {
       const session = this.#make(tabId);
       session.attached = true;
       this.#gate.dispatch(this.#order(tabId, "Inspector.enable", {})).sent?.then(
-        () => this.#setUp(session),
+        () => {
+          this.#setUp(session);
+          void this.#system(tabId, "Fetch.disable", {});
+        },
         (error) => {
           if (NOT_OURS.test(String(error)) && this.#sessions.get(tabId) === session) this.#sessions.delete(tabId);
         }
@@ -3841,13 +3969,54 @@ var Sessions = class {
       else if (params.type === "keyUp") session.keys.delete(name);
     } else if (method === "Page.addScriptToEvaluateOnNewDocument") {
       session.everyDocument = true;
-    } else if (method.startsWith("Fetch.") && typeof params.requestId === "string") {
-      session.paused.delete(params.requestId);
+    } else if (method === "Fetch.enable") {
+      session.fetching.add(order.session ?? "");
+    } else if (method === "Fetch.disable") {
+      this.#forgetFetch(session, order.session ?? "");
+    } else if (ANSWERS_PAGE.has(method)) {
+      session.everyDocument = true;
     }
   }
-  /** An order's promise has settled. @param {Order} order */
-  answered(order) {
-    this.#sessions.get(order.tab)?.open.delete(order);
+  /** An order's promise has settled. @param {Order} order @param {boolean} [done] */
+  answered(order, done = false) {
+    const session = this.#sessions.get(order.tab);
+    session?.open.delete(order);
+    if (done && GOES_ON.has(order.method)) session?.paused.delete(pausedKey(order.session ?? "", order.params.requestId));
+  }
+  /** Whether the lease was told of a request that is held back. @param {number} tab @param {string} child @param {unknown} requestId */
+  paused(tab, child, requestId) {
+    return this.#sessions.get(tab)?.paused.has(pausedKey(child, requestId)) ?? false;
+  }
+  /**
+   * A request is held back. One that is not the lease's to hold goes on.
+   * @param {Session} session @param {string} child @param {any} params @param {boolean} auth
+   */
+  #pause(session, child, { requestId, request }, auth) {
+    if (session.paused.size < MAX_REQUESTS && this.#events.holds(session.tab, child, String(request?.url))) {
+      session.paused.set(pausedKey(child, requestId), { child, requestId, auth });
+    } else if (auth) {
+      void this.#system(session.tab, "Fetch.continueWithAuth", { requestId, authChallengeResponse: { response: "Default" } }, void 0, child);
+    } else {
+      void this.#system(session.tab, "Fetch.continueRequest", { requestId }, void 0, child);
+    }
+  }
+  /** @param {Session} session @param {string} child */
+  #forgetFetch(session, child) {
+    session.fetching.delete(child);
+    for (const [key, one] of session.paused) if (one.child === child) session.paused.delete(key);
+  }
+  /** Fails the requests that an agent holds back, and holds back none from here on. */
+  letRequestsGo() {
+    for (const { tab, attached, paused, fetching } of this.#sessions.values()) {
+      if (!attached) continue;
+      for (const { child, requestId, auth } of paused.values()) {
+        if (auth) void this.#system(tab, "Fetch.continueWithAuth", { requestId, authChallengeResponse: { response: "CancelAuth" } }, void 0, child);
+        else void this.#system(tab, "Fetch.failRequest", { requestId, errorReason: "Aborted" }, void 0, child);
+      }
+      for (const child of fetching) void this.#system(tab, "Fetch.disable", {}, void 0, child);
+      paused.clear();
+      fetching.clear();
+    }
   }
   /** @param {number} tab @param {string} child @param {string} method @param {any} params */
   event(tab, child, method, params) {
@@ -3864,6 +4033,7 @@ var Sessions = class {
         return;
       case "Target.detachedFromTarget":
         session.children.delete(params.sessionId);
+        this.#forgetFetch(session, params.sessionId);
         this.#childEnded(session, params.sessionId, "the frame or worker has ended");
         return;
       case "Page.frameNavigated":
@@ -3876,7 +4046,8 @@ var Sessions = class {
         this.#events.asked(tab);
         return;
       case "Fetch.requestPaused":
-        if (!child) session.paused.add(params.requestId);
+      case "Fetch.authRequired":
+        this.#pause(session, child, params, method === "Fetch.authRequired");
         return;
       case "Page.javascriptDialogOpening":
         if (params.type === "beforeunload" && this.#gate.stopping) {
@@ -3893,7 +4064,8 @@ var Sessions = class {
   }
   /** Lets go of everything that an agent holds down, and fails what Fetch holds back. */
   release() {
-    for (const { tab, attached, keys, buttons, paused } of this.#sessions.values()) {
+    this.letRequestsGo();
+    for (const { tab, attached, keys, buttons } of this.#sessions.values()) {
       if (!attached) continue;
       for (const { key, code, windowsVirtualKeyCode, location } of keys.values()) {
         const up = { type: "keyUp", key, code, windowsVirtualKeyCode, location };
@@ -3902,10 +4074,8 @@ var Sessions = class {
       for (const button of buttons.keys()) {
         this.#system(tab, "Input.dispatchMouseEvent", { type: "mouseReleased", x: OUTSIDE, y: OUTSIDE, button, clickCount: 0 });
       }
-      for (const requestId of paused) this.#system(tab, "Fetch.failRequest", { requestId, errorReason: "Aborted" });
       keys.clear();
       buttons.clear();
-      paused.clear();
     }
   }
   /** Ends the renderer of a tab. It is proved by the crash that is seen, not by this. @param {number} tab */
@@ -3930,7 +4100,8 @@ var Sessions = class {
       mainFrame: "",
       queue: [],
       open: /* @__PURE__ */ new Map(),
-      paused: /* @__PURE__ */ new Set(),
+      paused: /* @__PURE__ */ new Map(),
+      fetching: /* @__PURE__ */ new Set(),
       buttons: /* @__PURE__ */ new Map(),
       keys: /* @__PURE__ */ new Map(),
       children: /* @__PURE__ */ new Map(),
@@ -4204,6 +4375,7 @@ var ANYWHERE = /* @__PURE__ */ new Set([
   "Target.detachedFromTarget"
 ]);
 var SECRET_HEADER = /^(cookie2?|set-cookie2?|(proxy-)?authorization)$/i;
+var HELD = /* @__PURE__ */ new Set(["Fetch.requestPaused", "Fetch.authRequired"]);
 var NAME_TURNS = 50;
 var NAME_MS = 20;
 function withoutSecrets(headers) {
@@ -4228,6 +4400,12 @@ function clean(method, params) {
           requestHeaders: withoutSecrets(params.response?.requestHeaders),
           requestHeadersText: void 0
         }
+      };
+    case "Fetch.requestPaused":
+      return {
+        ...params,
+        request: { ...params.request, headers: withoutSecrets(params.request?.headers) },
+        ...params.responseHeaders && { responseHeaders: params.responseHeaders.filter((one) => !SECRET_HEADER.test(one.name)) }
       };
     default:
       return params;
@@ -4293,6 +4471,7 @@ var Watch = class {
     }
     const frame = child ? this.#sessions.child(tab, child) ?? "" : "";
     if (isPlace(frame) && !this.#tabs.allowed(frame) && !ANYWHERE.has(method)) return;
+    if (HELD.has(method) && !this.#sessions.paused(tab, child, params.requestId)) return;
     const message = {
       t: "cdp.event",
       epoch: this.#epoch,
@@ -4303,6 +4482,16 @@ var Watch = class {
     };
     if (child) message.session = child;
     this.#send(message);
+  }
+  /**
+   * Whether the lease's client may hold back a request: it is told of the page, and the
+   * request is for one of the origins.
+   * @param {number} tab @param {string} child @param {string} url
+   */
+  holds(tab, child, url) {
+    if (!this.#open() || !this.#told.has(tab) || !this.#tabs.visible(tab) || !this.#tabs.allowed(this.#url(tab))) return false;
+    const frame = child ? this.#sessions.child(tab, child) ?? "" : "";
+    return (!isPlace(frame) || this.#tabs.allowed(frame)) && isWeb(url) && this.#tabs.allowed(url);
   }
   /** That a page beyond the origins has come is told, and of its address the origin alone. @param {any} params */
   #elsewhere(params) {
@@ -4434,13 +4623,16 @@ var Dock = class {
       child: (tab, session) => this.sessions.child(tab, session),
       mainFrame: (tab) => this.sessions.mainFrame(tab),
       document: (tab, frame) => this.documents.current(tab, frame),
+      domain: (name) => this.tabs.domain(name),
+      paused: (tab, session, request) => this.sessions.paused(tab, session, request),
       room: (action) => this.ledger.room(action)
     });
     this.sessions = new Sessions(browser2, this.gate, this.documents, {
       crashed: (tab) => this.#crashed(tab),
       asked: (tab) => this.ledger.asked(this.documents.current(tab)),
       // Somebody at the browser ended the debugging: that is a person interrupting.
-      canceled: () => this.people.takeOver(0)
+      canceled: () => this.people.takeOver(0),
+      holds: (tab, child, url) => this.watch.holds(tab, child, url)
     });
     this.evidence = new Evidence(this.ledger, this.documents);
     this.link = new Link(browser2, {
@@ -4455,7 +4647,7 @@ var Dock = class {
     const answer = (port, message) => void this.link.answer(port, message);
     this.watch = new Watch({ browser: browser2, gate, tabs, documents, sessions, send: (message) => void link.send(message) });
     this.commands = new Commands({ browser: browser2, gate, ledger, documents, tabs, sessions, watch: this.watch, answer, store: () => memory.store() });
-    this.people = new People({ browser: browser2, gate, memory, link, ledger, stopList: () => this.#stopList() });
+    this.people = new People({ browser: browser2, gate, memory, link, ledger, stopList: () => this.#stopList(), held: () => this.sessions.letRequestsGo() });
   }
   /**
    * Registers every listener, in the worker's first turn, and begins.
@@ -4576,6 +4768,7 @@ var Dock = class {
     this.gate.close();
     this.probe.cut();
     this.watch.end();
+    this.sessions.letRequestsGo();
     this.grants.reset();
     this.people.linkIs("down", reason, error);
     this.memory.touch();
@@ -4703,7 +4896,7 @@ var Dock = class {
       return;
     }
     const before = this.gate.grant;
-    this.gate.grant = { epoch: grant.epoch, lease: grant.lease, watchMs: grant.watch_ms, ...end };
+    this.gate.grant = { epoch: grant.epoch, lease: grant.lease, watchMs: grant.watch_ms, allow: grant.allow ?? [], ...end };
     this.grants.renewWithin(grant.ttl_ms);
     if (before?.epoch === grant.epoch) return;
     this.probe.cut();

@@ -219,22 +219,95 @@ test('a barrier that ran in another document does not count', async () => {
   assert.equal(it.report('A1').how, 'lost');
 });
 
+/** Granted epoch 2 to an agent that may intercept; it watches, and holds the request R7 of tab 1 back. */
+async function holding() {
+  const it = await rig();
+  it.up();
+  it.fence(2, {person: false});
+  await settle();
+  it.grant(2, {allow: ['interception'], origins: ['https://shop.test']});
+  it.fake.browser.debugTargets = async () => [{id: 'T1', tabId: 1, type: 'page'}];
+  it.cmd({kind: 'watch', method: '', expect: {}, class: 'read'});
+  it.cmd({method: 'Fetch.enable', params: {patterns: []}});
+  await settle();
+  it.pauses('R7');
+  return it;
+}
+
+test('requests that an agent holds back are failed, and none is held back any more, whatever ends its control', async () => {
+  for (const [name, end] of [
+    ['a fence', (it) => it.fence(3)],
+    ['a press, with no daemon to hear of it', (it) => it.dock.people.takeOver(0)],
+    ['the end of the link', (it) => it.port.say({t: 'link', up: false, reason: 'gone'})],
+  ]) {
+    const it = await holding();
+    it.pauses('R8', {auth: true});
+    assert.deepEqual(it.port.of('cdp.event').map((m) => [m.method, m.params.requestId]), [['Fetch.requestPaused', 'R7'], ['Fetch.authRequired', 'R8']], name);
+    it.fake.did.length = 0;
+    end(it);
+    const did = it.fake.did.filter(([what]) => what === 'send').map(([, , method, params]) => [method, params]);
+    assert.deepEqual(did.slice(0, 3), [
+      ['Fetch.failRequest', {requestId: 'R7', errorReason: 'Aborted'}],
+      ['Fetch.continueWithAuth', {requestId: 'R8', authChallengeResponse: {response: 'CancelAuth'}}],
+      ['Fetch.disable', {}],
+    ], `${name}: in that very turn`);
+    it.pauses('R9');
+    assert.deepEqual(it.fake.did.at(-1).slice(2), ['Fetch.continueRequest', {requestId: 'R9'}], `${name}: the person's own goes on`);
+  }
+});
+
+test('a request beyond the origins, or of a page beyond them, is not held back', async () => {
+  const it = await holding();
+  const heard = () => it.port.of('cdp.event').filter((m) => m.method.startsWith('Fetch.')).length;
+  const before = heard();
+  it.fake.did.length = 0;
+  it.pauses('R8', {url: 'https://bank.test/account'});
+  it.pauses('R9', {url: 'https://bank.test/account', auth: true});
+  it.pauses('R10', {url: 'chrome-extension://x/'});
+  assert.deepEqual(it.fake.did.map((one) => one.slice(2)), [
+    ['Fetch.continueRequest', {requestId: 'R8'}],
+    ['Fetch.continueWithAuth', {requestId: 'R9', authChallengeResponse: {response: 'Default'}}],
+    ['Fetch.continueRequest', {requestId: 'R10'}],
+  ]);
+  const body = it.cmd({method: 'Fetch.getResponseBody', params: {requestId: 'R8'}});
+  await settle();
+  assert.equal(it.result(body).error.code, 'not_found');
+  it.fake.commit(1, 'D2', 'https://bank.test/');
+  it.pauses('R11');
+  assert.deepEqual(it.fake.did.at(-1).slice(2), ['Fetch.continueRequest', {requestId: 'R11'}]);
+  assert.equal(heard(), before);
+});
+
+test('an answered request is let go of once the browser has taken the answer; a page that is answered may hold a script', async () => {
+  const it = await holding();
+  it.fake.answers['Fetch.continueRequest'] = () => Promise.reject(new Error(JSON.stringify({code: -32602, message: 'Invalid header'})));
+  it.cmd({method: 'Fetch.continueRequest', params: {requestId: 'R7'}, effect: true});
+  await settle();
+  assert.equal(it.dock.sessions.paused(1, '', 'R7'), true, 'it is still held back');
+  it.cmd({method: 'Fetch.fulfillRequest', params: {requestId: 'R7', responseCode: 200}, effect: true, script: true});
+  await settle();
+  assert.equal(it.dock.sessions.paused(1, '', 'R7'), false);
+  it.fake.commit(1, 'D2');
+  it.fence(3);
+  assert.deepEqual(it.port.last('fenced').documents.filter((d) => d.why === 'agent_script').map((d) => d.document).toSorted(), ['D1', 'D2']);
+});
+
 test('held buttons are let go outside the page, keys let go, paused requests failed, before the barrier', async () => {
-  const it = await (await rig()).granted();
+  const it = await holding();
   it.cmd({method: INPUT, params: {type: 'mousePressed', x: 5, y: 5, button: 'left'}, effect: true});
   it.cmd({method: 'Input.dispatchKeyEvent', params: {type: 'keyDown', key: 'Shift', code: 'ShiftLeft'}, effect: true});
   it.cmd({method: 'Input.dispatchKeyEvent', params: {type: 'keyDown', key: 'a', code: 'KeyA', text: 'a'}, effect: true});
   it.cmd({method: 'Input.dispatchKeyEvent', params: {type: 'keyUp', key: 'a', code: 'KeyA'}, effect: true});
-  it.fake.emit('debuggerEvent', 1, '', 'Fetch.requestPaused', {requestId: 'R7'});
   await settle();
   it.fake.did.length = 0;
   it.fence(3);
   await until('drained', () => it.port.last('drained')?.epoch === 3);
   const did = it.fake.did.map(([what, , method, params]) => (what === 'send' ? [method, params] : [what]));
-  assert.deepEqual(did.slice(0, 4), [
+  assert.deepEqual(did.slice(0, 5), [
+    ['Fetch.failRequest', {requestId: 'R7', errorReason: 'Aborted'}],
+    ['Fetch.disable', {}],
     ['Input.dispatchKeyEvent', {type: 'keyUp', key: 'Shift', code: 'ShiftLeft'}],
     [INPUT, {type: 'mouseReleased', x: -10, y: -10, button: 'left', clickCount: 0}],
-    ['Fetch.failRequest', {requestId: 'R7', errorReason: 'Aborted'}],
     ['barrier'],
   ]);
 });

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import {readFileSync} from 'node:fs';
 import test from 'node:test';
 import {decide, Gate} from '../gate.js';
+import {NEEDS} from '../gen/wire.js';
+import {Tabs} from '../tabs.js';
 import {makeBrowser} from './fake.js';
 
 const PORT = {};
@@ -18,7 +20,8 @@ const order = (over = {}) => ({
 });
 const view = (over = {}) => ({
   visible: (tab) => tab === 1, owns: () => false, probes: () => false, dead: () => false, mainFrame: () => 'F', allowed: (url) => url.startsWith('https://shop.test/') || url === 'about:blank',
-  url: () => 'https://shop.test/', document: () => 'D1', room: () => true, ...over,
+  url: () => 'https://shop.test/', document: () => 'D1', room: () => true, domain: (name) => name === 'shop.test',
+  paused: (tab, session, request) => session === '' && request === '1', ...over,
 });
 
 test('back leads only where the lease may go, and the browser is not told more than the entry', () => {
@@ -172,6 +175,7 @@ test('the system passes with the closed list, and nothing else', () => {
     {method: 'Fetch.failRequest', params: {requestId: '1', errorReason: 'Aborted'}},
     {method: 'Input.dispatchKeyEvent', params: {type: 'keyUp', key: 'a'}},
     {method: 'Input.dispatchMouseEvent', params: {type: 'mouseReleased', x: -10, y: -10, button: 'left'}},
+    {method: 'Fetch.disable', params: {}},
     {method: 'Page.crash'},
     {method: 'Page.enable'},
     {method: 'Inspector.enable'},
@@ -179,7 +183,15 @@ test('the system passes with the closed list, and nothing else', () => {
     {method: 'Emulation.setFocusEmulationEnabled', params: {enabled: true}},
   ];
   for (const one of allowed) assert.equal(system(one), null, JSON.stringify(one));
+  const others = {method: 'Fetch.continueRequest', params: {requestId: '2'}};
+  assert.equal(system(others), null, 'no agent holds it back');
+  assert.equal(system({...others, params: {...others.params, url: 'https://other.test/'}})?.code, 'policy');
+  const auth = (requestId, response) => ({method: 'Fetch.continueWithAuth', params: {requestId, authChallengeResponse: {response}}});
+  assert.equal(system(auth('2', 'Default')), null);
+  assert.equal(system(auth('1', 'CancelAuth')), null);
   const refused = [
+    auth('1', 'Default'),
+    auth('2', 'ProvideCredentials'),
     {method: 'Runtime.evaluate'},
     {method: 'Page.navigate', params: {url: 'https://shop.test/'}},
     {method: 'Fetch.continueRequest', params: {requestId: '1'}},
@@ -299,4 +311,45 @@ test('dispatch does nothing when it refuses, and says so when Chromium’s own c
     throw new TypeError('Error at parameter "method"');
   };
   assert.equal(gate.dispatch(order()).refused.code, 'invalid');
+});
+
+test('a setting opens its methods, and no others', () => {
+  const go = (method, allow, params = {cookies: [], requestId: '1', storageKey: 'https://shop.test/'}) =>
+    run({state: {grant: {epoch: 7, lease: 'L', watchMs: 0, allow, ...LATER}}, order: {method, params}});
+  const all = [...new Set(Object.values(NEEDS))];
+  assert.deepEqual(all.toSorted(), ['cookies', 'interception', 'storage']);
+  for (const [method, needs] of Object.entries(NEEDS)) {
+    assert.equal(go(method, [needs]), null, method);
+    for (const allow of [undefined, [], all.filter((one) => one !== needs)]) {
+      const refused = go(method, allow);
+      assert.equal(refused?.code, 'policy', method);
+      assert.match(refused?.hint ?? '', new RegExp(`--allow ${needs}$`), method);
+    }
+  }
+});
+
+test('the shared vectors of what is beyond the origins', () => {
+  const vectors = JSON.parse(readFileSync(new URL('./vectors/scope.json', import.meta.url), 'utf8'));
+  assert.ok(vectors.length >= 30);
+  for (const {method, params, origins, allow, code} of vectors) {
+    const tabs = new Tabs();
+    tabs.lend(origins, () => '');
+    const refusal = run({
+      state: {grant: {epoch: 7, lease: 'L', watchMs: 0, allow, ...LATER}}, order: {method, params: {requestId: '1', ...params}},
+      view: {url: () => '', allowed: (url) => tabs.allowed(url), domain: (name) => tabs.domain(name)},
+    });
+    assert.equal(refusal?.code ?? '', code, `${method} ${JSON.stringify(params)} within ${origins}: ${refusal?.message}`);
+  }
+});
+
+test('of a request that the lease was not told of nothing is done', () => {
+  const go = (params, session = '') =>
+    run({
+      state: {grant: {epoch: 7, lease: 'L', watchMs: 0, allow: ['interception'], ...LATER}},
+      order: {method: 'Fetch.getResponseBody', params, session}, view: {child: () => 'https://shop.test/frame'},
+    })?.code ?? null;
+  assert.equal(go({requestId: '1'}), null);
+  assert.equal(go({requestId: '2'}), 'not_found');
+  assert.equal(go({requestId: '1'}, 'S'), 'not_found', 'it is of another session');
+  assert.equal(go({}), 'not_found');
 });

@@ -50,6 +50,10 @@ export async function rig({tabs = [[1, 'D1']], before = () => {}} = {}) {
       }
       await settle();
     },
+    /** The page asks for something, and the browser holds it back. */
+    pauses(requestId, {url = 'https://shop.test/a', auth = false, child = '', ...fields} = {}) {
+      fake.emit('debuggerEvent', 1, child, auth ? 'Fetch.authRequired' : 'Fetch.requestPaused', {requestId, request: {url, headers: {}}, ...fields});
+    },
     popup() {
       const popup = makePort('popup', {id: 'self', url: POPUP});
       fake.emit('connect', popup);

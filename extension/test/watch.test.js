@@ -203,3 +203,37 @@ test('where a child frame goes is told to the worker, and of a page elsewhere no
   const told = events(it).filter((e) => e.session === 'S1');
   assert.deepEqual(told.map((e) => e.method), ['Runtime.consoleAPICalled']);
 });
+
+test('a request that is held back is told without cookies', async () => {
+  const it = await rig();
+  it.up();
+  it.fence(2, {person: false});
+  await settle();
+  it.grant(2, {allow: ['interception']});
+  it.fake.browser.debugTargets = async () => NAMES;
+  it.cmd({kind: 'watch', method: '', expect: {}, class: 'read'});
+  it.cmd({method: 'Fetch.enable'});
+  await settle();
+  it.pauses('R1', {
+    request: {url: 'https://shop.test/', headers: {Cookie: 'a=secret', Accept: 'text/html'}},
+    responseHeaders: [{name: 'set-cookie', value: 'a=secret'}, {name: 'Content-Type', value: 'text/html'}],
+  });
+  const {params} = events(it).at(-1);
+  assert.deepEqual(params.request.headers, {Accept: 'text/html'});
+  assert.deepEqual(params.responseHeaders, [{name: 'Content-Type', value: 'text/html'}]);
+});
+
+test('of cookies only the origins’ own are told', async () => {
+  const it = await rig();
+  it.up();
+  it.fence(2, {person: false});
+  await settle();
+  it.grant(2, {allow: ['cookies'], origins: ['https://shop.test']});
+  const cookies = ['shop.test', '.shop.test', 'www.shop.test', '.test', 'bank.test'].map((domain) => ({name: 'a', value: 'b', domain}));
+  for (const method of ['Network.getAllCookies', 'Network.getCookies', 'Storage.getCookies']) {
+    it.fake.answers[method] = async () => ({cookies});
+    const n = it.cmd({method});
+    await settle();
+    assert.deepEqual(it.result(n).result.cookies.map((one) => one.domain), ['shop.test', '.shop.test'], method);
+  }
+});

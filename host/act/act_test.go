@@ -537,10 +537,10 @@ func TestVerbsAreComplete(t *testing.T) {
 
 func TestPolicyHasReasons(t *testing.T) {
 	for method, row := range wire.Methods {
-		if (row.Script || row.Input) && !row.Effect || (row.Needs != "" || row.Never != "") && row.Effect {
+		if (row.Script || row.Input) && !row.Effect || row.Never != "" && (row.Effect || row.Needs != "") {
 			t.Errorf("%s: %+v", method, row)
 		}
-		if row.Needs == "" || slices.ContainsFunc(wire.Settings, func(s struct{ Name, Help string }) bool { return s.Name == row.Needs }) {
+		if row.Needs == "" || slices.ContainsFunc(core.Settings, func(s struct{ Name, Help string }) bool { return s.Name == row.Needs }) {
 			continue
 		}
 		t.Errorf("%s needs %q, which is no setting", method, row.Needs)

@@ -44,8 +44,8 @@ func TestErrorsRepeatNothingThatWasTyped(t *testing.T) {
 		t.Errorf("a modifier that is none: %v", e)
 	}
 	allow := wire.Act{Verb: "cdp", Method: "Browser.setPermission", Params: json.RawMessage(`{"setting":"allow"}`)}
-	_, refused := ruleFor("Network.getCookies", json.RawMessage(`{}`))
-	if got := secrecy(refused, typed(allow)); got == nil || !strings.Contains(got.Message, "does not allow cookies") || !strings.Contains(got.Hint, "allow") {
+	_, refused := ruleFor(wire.Action{Act: wire.Act{Method: "Network.getCookies", Params: json.RawMessage(`{}`)}})
+	if got := secrecy(refused, typed(allow)); got == nil || !strings.Contains(got.Message, "does not allow cookies") || !strings.Contains(got.Hint, "--allow cookies") {
 		t.Errorf("our own words: %+v", got)
 	}
 	if secrecy(nil, typed(address)) != nil {

@@ -24,7 +24,8 @@ var onlyOne = map[string][]string{
 }
 
 // ruleFor returns the row of a method in the one table, wire.Methods, or the refusal.
-func ruleFor(method string, params json.RawMessage) (wire.MethodInfo, *core.Error) {
+func ruleFor(a wire.Action) (wire.MethodInfo, *core.Error) {
+	method, params := a.Act.Method, a.Act.Params
 	row, ok := wire.Methods[method]
 	switch {
 	case !ok:
@@ -32,11 +33,13 @@ func ruleFor(method string, params json.RawMessage) (wire.MethodInfo, *core.Erro
 			"use a verb; cookies, storage, targets and the browser itself are out of reach for an agent").With("unknown", true)
 	case row.Never != "":
 		return row, notAllowed(method+" is not passed on: "+row.Never, "leave it out")
-	case row.Needs != "":
-		return row, notAllowed(method+" is not passed on: this binding does not allow "+row.Needs,
-			"a person would have to allow "+row.Needs+" for the binding; nothing else opens it").With("setting", row.Needs)
+	case row.Needs != "" && !slices.Contains(a.Allow, row.Needs):
+		return row, core.NotAllowed(method, row.Needs)
 	}
-	return row, bounded(method, params, only[method])
+	if bad := bounded(method, params, only[method]); bad != nil || row.Needs == "" {
+		return row, bad
+	}
+	return row, scope(method, params, a.Origins, a.Allow)
 }
 
 // bounded refuses parameters that are not in names, if there are any.

@@ -17,7 +17,7 @@ func (r *run) raw(told func(Answer)) func() error {
 		s := r.hand(wire.Cmd{Kind: "watch"}, told)
 		return func() error { return r.ends(s) }
 	}
-	rule, bad := ruleFor(r.a.Act.Method, r.a.Act.Params)
+	rule, bad := ruleFor(r.a)
 	var params json.RawMessage
 	if bad == nil {
 		params, bad = rawParams(r.a)
@@ -48,6 +48,7 @@ func (r *run) hand(c wire.Cmd, told func(Answer)) *Step {
 	s := r.step(c)
 	s.first = func(a Answer) {
 		if a.OK || a.Dispatched {
+			a.Result = within(r.a.Origins).only(c.Method, a.Result)
 			told(a)
 		}
 	}

@@ -89,12 +89,12 @@ func notOneByOne(method string) bool {
 	case "Page.navigate", "Page.getNavigationHistory", "Page.navigateToHistoryEntry", "Page.reload", "Runtime.callFunctionOn", "Input.setInterceptDrags":
 		return true
 	}
-	return strings.HasPrefix(method, "Target.")
+	return strings.HasPrefix(method, "Target.") || strings.HasPrefix(method, "Fetch.")
 }
 
 // devtools passes on one command of the table in policy.go.
 func (r *run) devtools() ([][]byte, error) {
-	rule, bad := ruleFor(r.a.Act.Method, r.a.Act.Params)
+	rule, bad := ruleFor(r.a)
 	if bad == nil && notOneByOne(r.a.Act.Method) {
 		bad = notAllowed(r.a.Act.Method+" is for a DevTools client, at the lease's cdp_url", "use a verb")
 	}
@@ -128,5 +128,5 @@ func (r *run) devtools() ([][]byte, error) {
 	if len(a.Result) == 0 {
 		return [][]byte{[]byte("{}")}, nil
 	}
-	return [][]byte{a.Result}, nil
+	return [][]byte{within(r.a.Origins).only(r.a.Act.Method, a.Result)}, nil
 }

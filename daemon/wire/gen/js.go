@@ -41,20 +41,18 @@ func renderJS(m *model) ([]byte, error) {
 			return nil, err
 		}
 	}
-	fmt.Fprintf(&w, "});\n\n/** DevTools methods for an agent: '' or why one is refused. What is not in it is refused. */\nexport const METHODS = Object.freeze({\n")
+	fmt.Fprintf(&w, "});\n\n/** DevTools methods for an agent: '' or why one is refused whatever the binding allows. What is not in it is refused. */\nexport const METHODS = Object.freeze({\n")
 	for _, name := range slices.Sorted(maps.Keys(wire.Methods)) {
-		fmt.Fprintf(&w, "  '%s': %q,\n", name, refusedBy(wire.Methods[name]))
+		fmt.Fprintf(&w, "  '%s': %q,\n", name, wire.Methods[name].Never)
+	}
+	fmt.Fprintf(&w, "});\n\n/** Those that a setting of the binding opens. */\nexport const NEEDS = Object.freeze({\n")
+	for _, name := range slices.Sorted(maps.Keys(wire.Methods)) {
+		if needs := wire.Methods[name].Needs; needs != "" {
+			fmt.Fprintf(&w, "  '%s': %q,\n", name, needs)
+		}
 	}
 	fmt.Fprintf(&w, "});\n\n%s", validateJS)
 	return w.Bytes(), nil
-}
-
-// refusedBy says why a method is refused, "" if it is not.
-func refusedBy(m wire.MethodInfo) string {
-	if m.Needs != "" {
-		return "the binding does not allow " + m.Needs
-	}
-	return m.Never
 }
 
 func renderFields(w *bytes.Buffer, key string, fields []field) error {

@@ -113,9 +113,15 @@ A row for *api* is served on both sockets, one for *control* only on ` + "`contr
 	for _, domain := range domains() {
 		row(&w, domain.name, code(domain.pass...), code(domain.refused...))
 	}
-	w.WriteString("\n| setting | what it would open |\n|---|---|\n")
-	for _, s := range wire.Settings {
-		row(&w, code(s.Name), s.Help)
+	w.WriteString(settings)
+	for _, s := range core.Settings {
+		var names []string
+		for _, method := range slices.Sorted(maps.Keys(wire.Methods)) {
+			if wire.Methods[method].Needs == s.Name {
+				names = append(names, method)
+			}
+		}
+		row(&w, code(s.Name), s.Help, code(names...))
 	}
 
 	w.WriteString(`
@@ -158,7 +164,7 @@ A lease's ` + "`cdp_url`" + ` is ` + "`ws://127.0.0.1:PORT/devtools/browser/SECR
 - **What there is.** A browser with one context and the lease's tabs: those that are lent (they may be used, not closed) and those made under the lease. Target identifiers are the browser's, session identifiers the endpoint's. Methods of the browser itself are answered by the endpoint: ` + "`Target.*`" + `, ` + "`Browser.getVersion`" + `, ` + "`Browser.setDownloadBehavior`" + ` (which changes nothing) and ` + "`Browser.close`" + ` (which closes this socket). ` + "`Target.activateTarget` and `Page.bringToFront`" + ` leave in front what is in front.
 - **Commands** for pages, frames and workers are actions of the verb ` + "`cdp`" + `: admitted, recorded, and passed by the three gates, in the order in which they were sent and beside each other. They count against the lease's budget. Every error has the protocol's form; a refusal's message begins with its code, and says what would help. Nothing is sent twice, by whatever reconnection.
 - **Input** is for the document that this session was last told of. Where another one has come meanwhile it is refused with ` + "`document_changed`" + `, and the next is for that one.
-- **Events** reach the clients of their epoch only. Of a page outside the binding's origins it is told that it came and went. No event carries cookies.
+- **Events** reach the clients of their epoch only. Of a page outside the binding's origins it is told that it came and went. No event carries cookies, whatever the binding allows.
 - **The end.** When the epoch ends, the socket is closed at once, and commands that are under way are not answered: what became of them is in the ledger. When a client goes, what it had switched on is switched off, and its tabs stay.
 
 | closed with | because |
@@ -177,6 +183,13 @@ Methods for pages, frames and workers. What is not here is answered with -32601.
 |---|---|---|
 `
 
+const settings = `
+A binding can allow more (` + "`allow`; `bind --allow`" + `). Without the setting these are refused with its name. All of them are held to the binding's origins, where it lists any: a cookie by its domain, which must be the host of one of them (ports and schemes are all the same to cookies), what is stored by its origin, a request by its address. ` + "`Storage.clearCookies` and `Network.clearBrowserCookies`" + ` delete no more than those cookies. A request to another origin is not held back, and not told as held back. After a fence no request is held back: those that were are failed, unsent.
+
+| setting | what it opens | methods |
+|---|---|---|
+`
+
 type domain struct {
 	name          string
 	pass, refused []string
@@ -191,10 +204,11 @@ func domains() []domain {
 			out = append(out, domain{name: name})
 		}
 		d := &out[len(out)-1]
-		if refusedBy(wire.Methods[method]) == "" {
-			d.pass = append(d.pass, short)
-		} else {
+		switch row := wire.Methods[method]; {
+		case row.Never != "":
 			d.refused = append(d.refused, short)
+		case row.Needs == "":
+			d.pass = append(d.pass, short)
 		}
 	}
 	return out

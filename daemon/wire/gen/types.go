@@ -30,8 +30,11 @@ export interface Field {
   readonly element?: Field;
 }
 
-/** DevTools methods for an agent: '' or why one is refused. What is not in it is refused. */
+/** DevTools methods for an agent: '' or why one is refused whatever the binding allows. What is not in it is refused. */
 export declare const METHODS: { readonly [method: string]: string };
+
+/** Those that a setting of the binding opens. */
+export declare const NEEDS: { readonly [method: string]: string };
 
 export declare const MESSAGES: { readonly [t in Message['t']]: { readonly [name: string]: Field } };
 
