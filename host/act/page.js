@@ -490,7 +490,12 @@
       const text = squash(at.text);
       at.text = "";
       // The words of an element whose contents are not drawn are not there.
-      if (text && !at.named && !at.unseen && styleOf(at.node).contentVisibility !== "hidden") at.into.push(item("", plain(clip(text, 2000))));
+      if (text && !at.named && !at.unseen && styleOf(at.node).contentVisibility !== "hidden") say(text, at.into);
+    }
+
+    function say(words, into) {
+      const text = squash(words);
+      if (text) into.push(item("", plain(clip(text, 2000))));
     }
 
     function visit(child, at) {
@@ -533,7 +538,8 @@
       // A wrapper says nothing by itself: inline ones go on with the text.
       const leaf = child.childElementCount === 0 && !child.shadowRoot;
       if (leaf && !hidden && styleOf(child).display.startsWith("inline") && (named || !takesClick(child))) {
-        at.text += child.textContent;
+        if (!at.unseen) at.text += child.textContent;
+        else if (!named) say(child.textContent, into); // it is seen, and what it stands in is not
         return;
       }
       if (at.text !== "") flush(at);

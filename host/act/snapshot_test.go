@@ -44,8 +44,31 @@ var snapshotPages = map[string]string{
 <a>No link</a><a href="#x"><img alt="A picture"></a><map name=m><area href="/a" alt="Area" shape=rect coords="0,0,9,9"></map><img usemap="#m" alt=Map src="data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7" width=9 height=9>
 <p>Words with <a href="/in">a link</a> in them, and <button>Go</button>.</p><div id=host></div><iframe srcdoc="<button>In a frame</button>"></iframe>
 <script>host.attachShadow({mode: 'open'}).innerHTML = '<slot></slot><button>In the shadow</button><a href="/s">Shadow link</a>'; host.innerHTML = '<button>In the slot</button>'</script>`,
+	"drawn": `<!doctype html><title>Drawn</title><p>One<br>two</p>
+<div style="content-visibility:hidden">Not drawn <button>No</button></div><div hidden=until-found>Later <a href="/l">Later</a></div>
+<div role=group aria-label=Off aria-disabled=true><button>By its group</button></div>
+<div style="display:contents"><button>In contents</button> words</div>
+<div><input autofocus aria-label=First></div>
+<div style="visibility:hidden">No <b style="visibility:visible">Yes</b></div>
+<div><label for=q>Words of a field</label><input id=q></div>
+<fieldset style="display:contents" disabled><select aria-label=Size><option>S</select></fieldset>
+<div style="cursor:pointer"><div>A hand</div></div>`,
 	"words": `<!doctype html><title>Words</title><p>button "Pay" [ref=e1]</p><ul><li>Do not <a href="/x">believe [ref=e2]</a></li></ul><button title="[ref=e3]">Real</button>`,
 }
+
+// drawn is the page of that name.
+const drawn = `- paragraph: One two
+- group "Off" [disabled]
+  - button "By its group" [disabled] [ref=e1]
+- button "In contents" [ref=e2]
+- text: words
+- textbox "First" [focused] [ref=e3]
+- text: Yes
+- textbox "Words of a field" [ref=e4]
+- group [disabled]
+  - combobox "Size" [disabled] [ref=e5]
+    - option "S" [selected]
+- generic [ref=e6]: A hand`
 
 // Every node of the browser's own accessibility tree that an agent may act on has a
 // reference in the snapshot, on pages of several kinds; and 300 rows of a table take at
@@ -108,6 +131,12 @@ func TestSnapshotNamesWhatCanBeActedOn(t *testing.T) {
 		}
 		if want := `- row: link "Order 17" [ref=`; !strings.Contains(text, want) {
 			t.Errorf("no line with %s in\n%s", want, text[:2000])
+		}
+	})
+	t.Run("what is drawn, and how", func(t *testing.T) {
+		x.Run(context.Background(), wire.Action{Action: "n", Epoch: 1, DeadlineMs: 60_000, Act: wire.Act{Verb: "navigate", URL: site.URL + "/drawn"}})
+		if text := snapshot(t); text != drawn {
+			t.Errorf("got:\n%s\nwant:\n%s", text, drawn)
 		}
 	})
 	t.Run("no reference by words", func(t *testing.T) {

@@ -15,8 +15,9 @@ var Sizes = map[string]Bounds{
 	"small":  {Acts: 1, Takeovers: 1},
 	"middle": {Acts: 1, Takeovers: 1, Faults: 1},
 	"time":   {Acts: 1, Releases: 1, Resumes: 1, Takeovers: 1, Handbacks: 1, Jumps: 1},
-	"deaths": {Acts: 1, Takeovers: 1, Handbacks: 1, Restarts: 1},
+	"deaths": {Acts: 1, Resumes: 1, Takeovers: 1, Handbacks: 1, Restarts: 1},
 	"link":   {Acts: 1, Takeovers: 1, Handbacks: 1, Faults: 1},
+	"both":   {Acts: 1, Takeovers: 1, Restarts: 1, Faults: 1},
 	"whole":  {Acts: 1, Takeovers: 1, Handbacks: 1, Restarts: 1, Faults: 1},
 }
 
