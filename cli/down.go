@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -21,7 +22,11 @@ func (a *app) downCmd() *cobra.Command {
 		Short: "End the daemon; the browsers go on",
 		Long: `Asks the daemon to end and waits until it is gone. Browsers go on, but nothing of
 an agent is dispatched in them any more. The next daemon adopts them; leases are
-then suspended, and their agents may resume.`,
+then suspended, and their agents may resume.
+
+It warns of a takeover that could not be recorded yet, because the disk is full
+perhaps: the next daemon learns of it from the browser, or from a note beside the
+sockets, and neither outlives a restart of the machine.`,
 		Example: "  sessiondock down",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -52,6 +57,7 @@ then suspended, and their agents may resume.`,
 					fmt.Sprintf("process %d listens, but process %d answers as the daemon", proc.PID, h.PID),
 					"stop the daemon where it was started, for example by its service manager")
 			}
+			a.warnUnrecorded(c.Context(), client.New(p.ControlSocket()))
 			if err := proc.Terminate(); err != nil {
 				return core.Refuse(core.CodeUnavailable, fmt.Sprintf("process %d: %v", proc.PID, err), "")
 			}
@@ -61,5 +67,21 @@ then suspended, and their agents may resume.`,
 			a.say("the daemon (pid %d) has ended; browsers that were running go on", proc.PID)
 			return nil
 		},
+	}
+}
+
+// warnUnrecorded says which takeovers the database does not have when its daemon is asked
+// to end.
+func (a *app) warnUnrecorded(ctx context.Context, door *client.Client) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	slots, err := door.Slots(ctx)
+	if err != nil {
+		return // the end of a daemon that does not answer is not kept for it
+	}
+	for _, s := range slots {
+		if s.Status.Authority.Unrecorded {
+			a.say("warning: slot %s was taken over, and the database does not have it: %s", s.Slot, s.Status.Sentences.Authority)
+		}
 	}
 }

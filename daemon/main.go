@@ -176,7 +176,7 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
-	eng, err := engine.New(withPoints(db), sup, clock, log, engine.Options{Debug: o.debug, Capacity: core.Capacity{Browsers: o.browsers, MemoryMB: o.memoryMB}})
+	eng, err := engine.New(withPoints(db), sup, clock, log, engine.Options{Debug: o.debug, Capacity: core.Capacity{Browsers: o.browsers, MemoryMB: o.memoryMB}, Note: filepath.Join(paths.Runtime, "takeovers.json")})
 	if err != nil {
 		return err
 	}

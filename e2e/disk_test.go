@@ -231,6 +231,8 @@ func TestUnrecordedTakeover(t *testing.T) {
 	if err := k.d.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		t.Fatal(err)
 	}
+	// The daemon has noted it as well: here it is the extension that has to tell.
+	must(t, os.Remove(filepath.Join(k.d.Paths.Runtime, "takeovers.json")))
 	must(t, k.d.Start(k.ctx))
 	if err := k.Resume(k.ctx, 0); err == nil {
 		t.Error("the agent has the slot that a person took over")
@@ -327,6 +329,13 @@ func TestTakeoverWithAFullDisk(t *testing.T) {
 		}
 		if err := k.Resume(k.ctx, 0); err == nil {
 			t.Errorf("desk %d: with a full disk its agent resumed", i)
+		}
+	}
+	slots, err := d.Control.Slots(desks[0].ctx)
+	must(t, err)
+	for _, s := range slots { // what sessiondock down warns of
+		if !s.Status.Authority.Unrecorded {
+			t.Errorf("slot %s: nothing says that the takeover is not recorded: %+v", s.Slot, s.Status.Authority)
 		}
 	}
 	empty()

@@ -89,7 +89,9 @@ func each[T any](d *door, pick func(*core.State, core.Now, *core.Slot) (T, bool)
 
 func (d *door) slots(*http.Request) (any, *core.Error) {
 	return each(d, func(s *core.State, now core.Now, v *core.Slot) (wire.SlotInfo, bool) {
-		return wire.SlotInfo{Slot: v.Name, Display: v.Display, Status: *core.StatusOf(s, now, v.Name)}, true
+		st := core.StatusOf(s, now, v.Name)
+		d.Engine.Amend(st)
+		return wire.SlotInfo{Slot: v.Name, Display: v.Display, Status: *st}, true
 	}), nil
 }
 

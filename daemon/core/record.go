@@ -188,6 +188,8 @@ type AuthorityNow struct {
 	ExpiresInMs int64   `json:"expires_in_ms,omitempty"`
 	Fence       string  `json:"fence"` // pending, acknowledged, draining, drained, unacknowledged
 	Ready       bool    `json:"ready"` // the holder's grant is open in the extension
+	// Unrecorded: a person has taken over, and the database does not have it yet.
+	Unrecorded bool `json:"unrecorded,omitempty"`
 }
 
 // Holder is who has control.

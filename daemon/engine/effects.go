@@ -138,8 +138,8 @@ const recordWait = 100 * time.Millisecond
 
 // Takeover gives a slot to a person: number and fence first, the record after. It
 // returns once that is durable, or once the extension has acknowledged the fence, with
-// the status at that moment: should the daemon die before the record is written, the
-// extension's next hello tells of the takeover.
+// the status at that moment: should the daemon die before the record is written, a note or
+// the extension's next hello tells of the takeover.
 func (e *Engine) Takeover(ctx context.Context, in core.Takeover) (core.Result, *core.Status) {
 	var up core.Nonce
 	watchMs := int64(core.DefaultWatchMs)
@@ -191,12 +191,17 @@ func (e *Engine) Takeover(ctx context.Context, in core.Takeover) (core.Result, *
 		select {
 		case st := <-acknowledged:
 			if st != nil {
+				e.noteNow() // should its browser end before the next daemon has heard of it
 				return core.Result{}, st
 			}
 			late = time.After(recordWait)
 		case res := <-r.reply:
+			if res.Refusal != nil && res.Refusal.Detail["fence_sent"] == true {
+				res.Refusal = e.unwritten(in.Slot)
+			}
 			return res, nil
 		case <-late:
+			e.noteNow()
 			return core.Result{}, e.Status(in.Slot)
 		case <-ctx.Done():
 			return e.result(ctx, r), nil

@@ -65,7 +65,8 @@ type Engine struct {
 	log   *slog.Logger
 	opts  Options
 
-	reg *fence.Register
+	reg  *fence.Register
+	note note
 	writer
 
 	mu        sync.RWMutex // guards seen and watch
@@ -91,6 +92,7 @@ type Engine struct {
 type Options struct {
 	Debug    string // debugging switches of launches, for demonstrations and tests
 	Capacity core.Capacity
+	Note     string // the file of takeovers that are not recorded yet
 }
 
 // New loads the state and makes it that of a restarted daemon: every epoch raised,
@@ -99,7 +101,7 @@ func New(store Store, sup supervise.Supervisor, clock Clock, log *slog.Logger, o
 	ctx, cancel := context.WithCancel(context.Background())
 	e := &Engine{
 		sup: sup, clock: clock, log: log, opts: opts,
-		reg: fence.New(), writer: newWriter(),
+		reg: fence.New(), note: note{path: opts.Note, pending: make(chan struct{}, 1)}, writer: newWriter(),
 		watch: map[core.SlotName]chan struct{}{}, links: map[core.SlotName]Link{}, welcomed: map[core.SlotName]core.Nonce{},
 		payloads: newPayloads(), waiting: waiting{by: map[core.ActionID][]chan *core.Action{}},
 		acks: acks{by: map[ackKey][]chan *core.Status{}}, ctx: ctx, cancel: cancel,
@@ -109,12 +111,15 @@ func New(store Store, sup supervise.Supervisor, clock Clock, log *slog.Logger, o
 		cancel()
 		return nil, err
 	}
-	res := core.Step(e.state, e.clock(), nil, core.Restarted{Clean: e.endedBefore()})
-	if err := e.store.Commit(&res.Delta); err != nil {
+	inputs := []core.Input{core.Restarted{Clean: e.endedBefore()}}
+	for _, taken := range e.remembered() {
+		inputs = append(inputs, taken)
+	}
+	all, err := e.decideAnew(inputs)
+	if err != nil {
 		cancel()
 		return nil, err
 	}
-	e.state.Apply(&res.Delta)
 	e.seen = e.state.Clone()
 	e.reg.Sync(slices.Collect(maps.Values(e.state.Slots)))
 	for _, s := range e.state.Slots {
@@ -126,11 +131,15 @@ func New(store Store, sup supervise.Supervisor, clock Clock, log *slog.Logger, o
 	e.group.Go(e.tick)
 	e.group.Go(e.guard)
 	e.group.Go(e.prepare)
+	e.group.Go(e.keepNote)
+	e.note.pending <- struct{}{} // what the former one noted is recorded
 	if opts.Capacity.MemoryMB > 0 {
 		e.group.Go(e.measure)
 	}
-	for _, eff := range res.Effects {
-		e.carry(eff) // a stop that the former daemon did not finish
+	for _, d := range all {
+		for _, eff := range d.res.Effects {
+			e.carry(eff) // a stop that the former daemon did not finish
+		}
 	}
 	return e, nil
 }
@@ -238,13 +247,23 @@ func (e *Engine) View(read func(s *core.State, now core.Now)) {
 func (e *Engine) Status(slot core.SlotName) *core.Status {
 	var st *core.Status
 	e.View(func(s *core.State, now core.Now) { st = core.StatusOf(s, now, slot) })
-	if st != nil && e.taken(slot, &st.Authority) {
+	if st != nil {
+		e.Amend(st)
+	}
+	return st
+}
+
+// Amend makes a status say what a takeover that is not in the state yet has changed.
+func (e *Engine) Amend(st *core.Status) {
+	if slot := st.Slot; e.taken(slot, &st.Authority) {
 		st.Offer = core.Offer{Why: []string{"held by a person (" + st.Authority.Holder.Name + ")"}}
 		st.Local.State = "unknown"
 		st.Sentences.Authority = fmt.Sprintf("Control is yours (epoch %d). The record of it is not written yet.", st.Authority.Epoch)
+		if taken, acknowledged := e.reg.Taken(slot); taken != nil && !acknowledged && !e.note.has(taken) {
+			st.Sentences.Authority += " Nothing else remembers it: it lasts as long as this daemon runs."
+		}
 		st.Sentences.Local = "What may still run is not known until the record is written."
 	}
-	return st
 }
 
 // Authority tells who has control of a slot, and whether the slot's extension has said
@@ -267,7 +286,7 @@ func (e *Engine) taken(slot core.SlotName, a *core.AuthorityNow) bool {
 	if taken == nil {
 		return false
 	}
-	*a = core.AuthorityNow{Holder: core.Holder{Kind: "human", Name: taken.Surface}, Epoch: taken.Epoch, Fence: "pending"}
+	*a = core.AuthorityNow{Holder: core.Holder{Kind: "human", Name: taken.Surface}, Epoch: taken.Epoch, Fence: "pending", Unrecorded: true}
 	if acknowledged {
 		a.Fence = "acknowledged"
 	}

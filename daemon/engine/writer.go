@@ -340,19 +340,12 @@ func (e *Engine) reopen() error {
 	if err := e.load(); err != nil {
 		return err
 	}
-	var all []decided
-	var delta core.Delta
 	inputs := []core.Input{core.Restarted{}}
 	for _, taken := range e.reg.Unrecorded() {
 		inputs = append(inputs, taken)
 	}
-	for _, in := range inputs {
-		res := core.Step(e.state, e.clock(), e.reg.Floor(), in)
-		e.state.Apply(&res.Delta)
-		delta.Merge(&res.Delta)
-		all = append(all, decided{res: res})
-	}
-	if err := e.store.Commit(&delta); err != nil {
+	all, err := e.decideAnew(inputs)
+	if err != nil {
 		return err
 	}
 	e.mu.Lock()
@@ -366,6 +359,18 @@ func (e *Engine) reopen() error {
 		}
 	}
 	return nil
+}
+
+// decideAnew decides on what comes first after the database was read, and commits it.
+func (e *Engine) decideAnew(inputs []core.Input) (all []decided, err error) {
+	var delta core.Delta
+	for _, in := range inputs {
+		res := core.Step(e.state, e.clock(), e.reg.Floor(), in)
+		e.state.Apply(&res.Delta)
+		delta.Merge(&res.Delta)
+		all = append(all, decided{res: res})
+	}
+	return all, e.store.Commit(&delta)
 }
 
 // maxHeld bounds what is kept for a database that cannot be written.
@@ -385,8 +390,7 @@ func (e *Engine) putOff(r request) {
 		e.payloads.take(act.Action)
 	}
 	if _, taken := r.in.(core.Takeover); taken {
-		refusal = core.Refuse(core.CodeUnavailable, "the slot is yours and the fence is out, but the database cannot be written: the record follows when it can",
-			"look at the disk").With("fence_sent", true)
+		refusal = refusal.With("fence_sent", true) // who waits for it words it
 	}
 	r.reply <- core.Result{Refusal: refusal}
 }

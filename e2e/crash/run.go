@@ -201,8 +201,8 @@ func (r *run) afterStart(ctx context.Context, d *daemon) error {
 // new daemon first.
 const toldWithin = 20 * time.Second
 
-// tell waits until the extension has told of a takeover that its acknowledgement was the
-// answer to, and that is in no database.
+// tell waits until the extension or the daemon's own note has told of a takeover that was
+// answered and is in no database.
 func (r *run) tell(ctx context.Context, d *daemon, a *ack) error {
 	for end := time.Now().Add(toldWithin); ; time.Sleep(5 * time.Millisecond) {
 		st, err := d.control.Status(ctx, a.slot)
@@ -212,9 +212,6 @@ func (r *run) tell(ctx context.Context, d *daemon, a *ack) error {
 		if st.Authority.Holder.Kind == "human" && st.Authority.Epoch > a.epoch {
 			r.told++
 			return nil
-		}
-		if st.Local.Launch == nil || st.Local.Launch.State == "ended" {
-			return nil // there is no browser that an agent could be given
 		}
 		if time.Now().After(end) {
 			r.ledger.fail(a, fmt.Sprintf("nobody has told of it: %+v", st.Authority))

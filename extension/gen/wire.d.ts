@@ -341,6 +341,8 @@ export interface AuthorityNow {
   fence: string;
   /** the holder's grant is open in the extension */
   ready: boolean;
+  /** Unrecorded: a person has taken over, and the database does not have it yet. */
+  unrecorded?: boolean;
 }
 
 /** Holder is who has control. */

@@ -152,6 +152,7 @@ const STRUCTS = Object.freeze({
     expires_in_ms: { kind: 'int', optional: true },
     fence: { kind: 'string' },
     ready: { kind: 'bool' },
+    unrecorded: { kind: 'bool', optional: true },
   },
   Holder: {
     kind: { kind: 'string' },

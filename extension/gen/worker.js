@@ -149,7 +149,8 @@ var STRUCTS = Object.freeze({
     lease: { kind: "string", optional: true },
     expires_in_ms: { kind: "int", optional: true },
     fence: { kind: "string" },
-    ready: { kind: "bool" }
+    ready: { kind: "bool" },
+    unrecorded: { kind: "bool", optional: true }
   },
   Holder: {
     kind: { kind: "string" },
