@@ -262,6 +262,8 @@ type asked struct {
 	AutoAttach bool     `json:"autoAttach"`
 	Discover   bool     `json:"discover"`
 	Filter     []filter `json:"filter"`
+	// EventsEnabled: of downloads.
+	EventsEnabled bool `json:"eventsEnabled"`
 }
 
 // browser answers what concerns the browser as a whole.
@@ -277,6 +279,7 @@ func (c *client) browser(s *session, m message) {
 		c.reply(m, map[string]string{"protocolVersion": "1.3", "product": product(d.agent), "revision": "", "userAgent": d.agent, "jsVersion": ""})
 	case "Browser.setDownloadBehavior":
 		// Where downloads go is the slot's matter, and stays so.
+		s.downloads = q.EventsEnabled
 		c.reply(m, struct{}{})
 	case "Browser.close":
 		c.reply(m, struct{}{})
@@ -302,6 +305,9 @@ func (c *client) browser(s *session, m message) {
 			began := q.Discover && !s.found
 			s.found, s.sees = q.Discover, q.Filter
 			if began {
+				if passes(s.sees, "browser") {
+					c.event(s, "Target.targetCreated", map[string]any{"targetInfo": c.browserInfo()})
+				}
 				for _, n := range d.order {
 					c.created(s, n)
 				}
@@ -310,19 +316,15 @@ func (c *client) browser(s *session, m message) {
 		c.reply(m, struct{}{})
 	case "Target.setAutoAttach":
 		c.autoAttach(s, m, q)
-	case "Target.attachToBrowserTarget":
-		if len(c.sessions) >= maxSession {
-			c.refuse(m, core.CodeLimit, "this client has too many sessions", "detach from some")
-			return
-		}
-		b := c.add(s)
-		c.event(s, "Target.attachedToTarget", map[string]any{"sessionId": b.id, "targetInfo": c.browserInfo(), "waitingForDebugger": false})
-		c.reply(m, map[string]string{"sessionId": b.id})
-	case "Target.attachToTarget":
+	case "Target.attachToBrowserTarget", "Target.attachToTarget":
 		n, wraps := d.find(q.TargetID)
 		switch {
 		case len(c.sessions) >= maxSession:
 			c.refuse(m, core.CodeLimit, "this client has too many sessions", "detach from some")
+		case m.Method == "Target.attachToBrowserTarget", q.TargetID == "browser":
+			b := c.add(s)
+			c.event(s, "Target.attachedToTarget", map[string]any{"sessionId": b.id, "targetInfo": c.browserInfo(), "waitingForDebugger": false})
+			c.reply(m, map[string]string{"sessionId": b.id})
 		case n == nil:
 			c.noTarget(m)
 		case wraps:

@@ -131,6 +131,33 @@ func TestWhatAnotherHasSetStays(t *testing.T) {
 	}
 }
 
+// A download is told to the sessions that have asked, its beginning and its end once each,
+// also if a page and a frame of it are both told.
+func TestDownloadsAreTold(t *testing.T) {
+	d := &desk{loading: map[string]bool{}}
+	asks, other := newClient(d), newClient(d)
+	d.clients = []*client{asks, other}
+	asks.root.downloads = true
+	for _, e := range [][2]string{
+		{"downloadProgress", `{"guid":"G","state":"inProgress"}`}, // it has not begun
+		{"downloadWillBegin", `{"guid":"G"}`}, {"downloadWillBegin", `{"guid":"G"}`}, {"downloadProgress", `{"guid":"G","state":"inProgress"}`},
+		{"downloadProgress", `{"guid":"G","state":"completed"}`}, {"downloadProgress", `{"guid":"G","state":"completed"}`}, {"loadEventFired", `{}`},
+	} {
+		d.download(e[0], json.RawMessage(e[1]))
+	}
+	var told []string
+	for _, body := range asks.queue {
+		told = append(told, string(body))
+	}
+	want := []string{
+		`{"method":"Browser.downloadWillBegin","params":{"guid":"G"}}`, `{"method":"Browser.downloadProgress","params":{"guid":"G","state":"inProgress"}}`,
+		`{"method":"Browser.downloadProgress","params":{"guid":"G","state":"completed"}}`,
+	}
+	if !slices.Equal(told, want) || len(other.queue) != 0 || len(d.loading) != 0 {
+		t.Errorf("told %q, and %d to who did not ask; %d go on", told, len(other.queue), len(d.loading))
+	}
+}
+
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "hold" {
 		os.Exit(hold(os.Args[2]))

@@ -51,16 +51,17 @@ type client struct {
 // frame or a worker. Its name is the endpoint's own; several clients have each their own
 // for one and the same session of the browser.
 type session struct {
-	c       *client
-	id      string // "" of the client's first
-	node    *node  // nil of the browser and of a tab's wrapper
-	wrapped *node  // of a tab's wrapper
-	parent  *session
-	enabled map[string]bool // domains
-	auto    bool            // is told of targets as they come
-	filter  []filter
-	found   bool // discovers targets
-	sees    []filter
+	c         *client
+	id        string // "" of the client's first
+	node      *node  // nil of the browser and of a tab's wrapper
+	wrapped   *node  // of a tab's wrapper
+	parent    *session
+	enabled   map[string]bool // domains
+	auto      bool            // is told of targets as they come
+	filter    []filter
+	found     bool // discovers targets
+	sees      []filter
+	downloads bool // is told of them
 	// document is the one in the tab's main frame that the client was last told of here.
 	document core.DocumentID
 	undo     map[string]undone

@@ -40,6 +40,7 @@ type desk struct {
 	clients []*client
 	pending map[core.ActionID]told
 	whenTab map[core.TabID][]func(*node)
+	loading map[string]bool // downloads that have begun, by the browser's names
 	ids     int
 }
 
@@ -74,7 +75,7 @@ type execution struct {
 func newDesk(s *Server, l *core.Lease, epoch core.Epoch) *desk {
 	d := &desk{
 		s: s, slot: l.Slot, lease: l, epoch: epoch, ended: make(chan struct{}),
-		tabs: map[core.TabID]*node{}, kids: map[string]*node{},
+		tabs: map[core.TabID]*node{}, kids: map[string]*node{}, loading: map[string]bool{},
 		pending: map[core.ActionID]told{}, whenTab: map[core.TabID][]func(*node){},
 	}
 	s.engine.View(func(st *core.State, _ core.Now) {
@@ -543,6 +544,8 @@ func (d *desk) event(m *wire.CDPEvent) {
 		return
 	case "Runtime":
 		n.context(name, m.Params)
+	case "Page":
+		d.download(name, m.Params)
 	}
 	frame := []byte(nil)
 	for _, s := range n.sessions {
@@ -554,6 +557,33 @@ func (d *desk) event(m *wire.CDPEvent) {
 		}
 		s.document = tab.document
 		s.c.send(fmt.Appendf(slices.Clip(frame), `,"sessionId":%q}`, s.id))
+	}
+}
+
+// download tells of a page's download as the browser as a whole would. A page and a frame of
+// it may both have been told.
+func (d *desk) download(event string, params json.RawMessage) {
+	if event != "downloadWillBegin" && event != "downloadProgress" {
+		return
+	}
+	var m struct {
+		GUID  string `json:"guid"`
+		State string `json:"state"`
+	}
+	begins := event == "downloadWillBegin"
+	if json.Unmarshal(params, &m) != nil || begins == d.loading[m.GUID] || len(d.loading) >= 1024 {
+		return
+	}
+	d.loading[m.GUID] = true
+	if !begins && m.State != "inProgress" {
+		delete(d.loading, m.GUID)
+	}
+	for _, c := range d.clients {
+		for _, s := range c.ordered() {
+			if s.downloads {
+				c.event(s, "Browser."+event, params)
+			}
+		}
 	}
 }
 

@@ -94,6 +94,14 @@ const out = await tryAll({
     await page.setInputFiles('#file', note);
     return (await page.evaluate(() => document.querySelector('#file').files[0].text())) === 'hello';
   },
+  download: async () => {
+    await page.goto(here);
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.evaluate((url) => Object.assign(document.createElement('a'), {href: url, download: 'list.html'}).click(), product),
+    ]);
+    return download.suggestedFilename() === 'list.html' && (await download.failure()) === null;
+  },
   viewport: async () => {
     await page.setViewportSize({width: 500, height: 400});
     return (await page.evaluate(() => innerWidth)) === 500;

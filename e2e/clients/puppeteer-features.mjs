@@ -92,6 +92,15 @@ const out = await tryAll({
     await (await page.$('#file')).uploadFile(note);
     return (await page.evaluate(() => document.querySelector('#file').files[0].text())) === 'hello';
   },
+  download: async () => {
+    const session = await browser.target().createCDPSession();
+    await session.send('Browser.setDownloadBehavior', {behavior: 'default', eventsEnabled: true});
+    const begins = new Promise((resolve) => session.once('Browser.downloadWillBegin', resolve));
+    const ends = new Promise((resolve) => session.on('Browser.downloadProgress', (it) => it.state === 'completed' && resolve(it)));
+    await page.evaluate((url) => Object.assign(document.createElement('a'), {href: url, download: 'list.html'}).click(), product);
+    const {guid, suggestedFilename} = await begins;
+    return suggestedFilename === 'list.html' && (await ends).guid === guid;
+  },
   viewport: async () => {
     await page.setViewport({width: 500, height: 400});
     return (await page.evaluate(() => innerWidth)) === 500;
