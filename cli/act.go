@@ -72,6 +72,7 @@ func (f *actFlags) bind(c *cobra.Command) {
 	fl.StringVar(&f.act.Expression, "expression", "", "evaluate: JavaScript; a promise is awaited")
 	fl.StringArrayVar(&f.act.Files, "file", nil, "upload: a name in the lease's upload directory, repeatable")
 	fl.StringVar(&f.act.State, "state", "", "wait: visible, hidden or load (default visible)")
+	fl.Int64Var(&f.act.SettleMs, "settle-ms", 0, "snapshot: what changes within so many milliseconds is told as it is then, at most 1000")
 	fl.BoolVar(&f.act.FullPage, "full-page", false, "screenshot: the whole page")
 	fl.StringVar(&f.accept, "accept", "", "dialog: true or false")
 	fl.StringVar(&f.act.Op, "op", "", "tabs: list, new, close or select (default list)")

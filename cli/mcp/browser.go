@@ -137,28 +137,30 @@ func (s *session) effect(ctx context.Context, a wire.Act, target string) (*core.
 		}
 		expect, a.Ref = &core.Expect{Document: doc}, ref
 	}
-	r, err := s.act(ctx, a, expect)
-	if err != nil {
-		return nil, err
-	}
-	if r.Local == core.Finished && !goes(r.Verb) {
-		r = s.settle(ctx, r, settleFirst)
-	}
-	return r, nil
+	return s.act(ctx, a, expect)
 }
 
 // goes says whether a verb is for another document: the look that follows waits for that
 // one, and its request has been told of by then.
 func goes(verb string) bool { return verb == "navigate" || verb == "back" || verb == "reload" }
 
-// tell says what became of an action, and shows what is different on the page.
+// tell says what became of an action, and shows what is different on the page. The page is
+// looked at at once: most actions begin no request, and the look takes about as long as one
+// needs to be told of. If there was one, the page is looked at again when it has ended.
 func (s *session) tell(ctx context.Context, r *core.Record) (reply, error) {
 	if r.Local == core.NotDispatched {
 		return reply{text: outcome(r), failed: true}, nil
 	}
-	before, now, err := s.look(ctx, navigated(r) || goes(r.Verb))
-	if r.Local == core.Finished && goes(r.Verb) {
-		r = s.settle(ctx, r, 0)
+	before, begun, first := s.page, time.Now(), settleFirst
+	if goes(r.Verb) {
+		first = 0 // the look waits for the new page, and its request has been told of by then
+	}
+	now, err := s.look(ctx, goes(r.Verb), first)
+	if r.Local == core.Finished {
+		r = s.settle(ctx, r, first-time.Since(begun))
+		if !goes(r.Verb) && r.Remote != core.NoneSeen {
+			now, err = s.look(ctx, navigated(r), 0)
+		}
 	}
 	out := reply{text: outcome(r), failed: r.Local != core.Finished}
 	if err != nil {
@@ -188,7 +190,7 @@ func (s *session) on(verb string) func(context.Context, targetArg) (reply, error
 }
 
 func (s *session) snapshot(ctx context.Context, _ nothing) (reply, error) {
-	_, now, err := s.look(ctx, false)
+	now, err := s.look(ctx, false, 0)
 	if err != nil {
 		return reply{}, err
 	}
@@ -207,6 +209,7 @@ func (s *session) enter(ctx context.Context, a typeArg) (reply, error) {
 	if !a.Submit || r.Local != core.Finished {
 		return s.tell(ctx, r)
 	}
+	s.settle(ctx, r, settleFirst) // what the text has started may be what Enter takes
 	return s.do(ctx, wire.Act{Verb: "press", Key: "Enter"}, a.Target)
 }
 
@@ -226,7 +229,10 @@ func (s *session) form(ctx context.Context, a formArg) (reply, error) {
 		if err != nil {
 			return reply{}, fmt.Errorf("%d of %d fields were filled; %s", i, len(a.Fields), s.lost(err))
 		}
-		if last = r; r.Local != core.Finished {
+		if last = r; r.Local == core.Finished && i < len(a.Fields)-1 {
+			s.settle(ctx, r, settleFirst) // a field may depend on the one before
+		}
+		if r.Local != core.Finished {
 			out, err := s.tell(ctx, r)
 			out.text = fmt.Sprintf("%d of %d fields were filled. ", i, len(a.Fields)) + out.text
 			return out, err
@@ -390,7 +396,7 @@ func (s *session) wait(ctx context.Context, a waitArg) (reply, error) {
 		}
 	}
 	for {
-		_, now, err := s.look(ctx, false)
+		now, err := s.look(ctx, false, 0)
 		if err != nil {
 			return reply{}, err
 		}

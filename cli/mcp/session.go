@@ -189,7 +189,7 @@ func mayHaveBeenAdmitted(err error) bool {
 // settle waits for what an action has started: as long as one of its requests is under
 // way, and no longer than settleMost. It looks for the first time after a while.
 func (s *session) settle(ctx context.Context, r *core.Record, first time.Duration) *core.Record {
-	pause := time.NewTimer(first)
+	pause := time.NewTimer(max(0, first))
 	defer pause.Stop()
 	for end := time.Now().Add(settleMost); time.Now().Before(end); pause.Reset(settleLook) {
 		select {
@@ -213,24 +213,23 @@ func (s *session) settle(ctx context.Context, r *core.Record, first time.Duratio
 }
 
 // look takes a snapshot, and remembers that the agent has been shown it. After a
-// navigation it waits for the page first.
-func (s *session) look(ctx context.Context, navigates bool) (before, now *page, err error) {
+// navigation it waits for the page first; what changes within settle is told as it is then.
+func (s *session) look(ctx context.Context, navigates bool, settle time.Duration) (*page, error) {
 	if navigates {
 		// A page that never finishes loading is looked at as it is.
 		_, _ = s.act(ctx, wire.Act{Verb: "wait", State: "load"}, nil)
 	}
-	r, err := s.act(ctx, wire.Act{Verb: "snapshot"}, nil)
+	r, err := s.act(ctx, wire.Act{Verb: "snapshot", SettleMs: settle.Milliseconds()}, nil)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	var got struct{ URL, Title, Text string }
 	if r.Local != core.Finished || r.Observed == nil || json.Unmarshal(r.Result, &got) != nil {
-		return nil, nil, unfinished(r)
+		return nil, unfinished(r)
 	}
 	doc := r.Observed.Document
-	now = &page{url: got.URL, title: got.Title, document: doc, lines: strings.Split(s.docs.mark(got.Text, doc), "\n")}
-	before, s.page = s.page, now
-	return before, now, nil
+	s.page = &page{url: got.URL, title: got.Title, document: doc, lines: strings.Split(s.docs.mark(got.Text, doc), "\n")}
+	return s.page, nil
 }
 
 // unfinished is the error of a look that came to nothing.

@@ -320,6 +320,9 @@ func (d *door) act(r *http.Request) (any, *core.Error) {
 	if q.DeadlineMs < 0 || q.DeadlineMs > wire.MaxActionDeadline.Milliseconds() {
 		return nil, core.Refuse(core.CodeInvalid, "deadline_ms is out of range", "1 to 600000")
 	}
+	if q.SettleMs < 0 || q.SettleMs > wire.MaxSettle.Milliseconds() {
+		return nil, core.Refuse(core.CodeInvalid, "settle_ms is out of range", "0 to 1000; to wait for more, use the verb wait")
+	}
 	if q.DeadlineMs == 0 {
 		q.DeadlineMs = wire.ActionDeadline.Milliseconds()
 	}

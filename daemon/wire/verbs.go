@@ -1,6 +1,9 @@
 package wire
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Act is the flat part of an action request: the verb and its arguments. Which
 // arguments a verb takes stands in Verbs.
@@ -28,11 +31,15 @@ type Act struct {
 	Files      []string        `json:"files,omitempty"`      // upload: names in the lease's upload directory
 	State      string          `json:"state,omitempty"`      // wait: visible, hidden, load; default visible
 	FullPage   bool            `json:"full_page,omitempty"`  // screenshot
+	SettleMs   int64           `json:"settle_ms,omitempty"`  // snapshot: what changes within this time is told as it is then
 	Accept     *bool           `json:"accept,omitempty"`     // dialog
 	Op         string          `json:"op,omitempty"`         // tabs: list, new, close, select; default list
 	Method     string          `json:"method,omitempty"`     // cdp
 	Params     json.RawMessage `json:"params,omitempty"`     // cdp
 }
+
+// MaxSettle bounds settle_ms.
+const MaxSettle = time.Second
 
 // VerbInfo is one row of Verbs.
 type VerbInfo struct {

@@ -283,6 +283,8 @@ export interface Act {
   state?: string;
   /** screenshot */
   full_page?: boolean;
+  /** snapshot: what changes within this time is told as it is then */
+  settle_ms?: number;
   /** dialog */
   accept?: boolean | null;
   /** tabs: list, new, close, select; default list */

@@ -112,6 +112,7 @@ const STRUCTS = Object.freeze({
     files: { kind: 'array', optional: true, nullable: true, element: { kind: 'string' } },
     state: { kind: 'string', optional: true },
     full_page: { kind: 'bool', optional: true },
+    settle_ms: { kind: 'int', optional: true },
     accept: { kind: 'bool', optional: true, nullable: true },
     op: { kind: 'string', optional: true },
     method: { kind: 'string', optional: true },

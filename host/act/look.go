@@ -96,10 +96,27 @@ func (r *run) pause(d time.Duration) error {
 	}
 }
 
+// snapshot tells the page as text. Within settle_ms the page is watched for changes, while
+// the first text is made and after it: if there were any, it is told as it is then.
 func (r *run) snapshot() ([][]byte, error) {
-	got, err := r.call("snapshot", map[string]int{"bytes": maxSnapshot}, false)
+	begun, settle := time.Now(), time.Duration(r.a.Act.SettleMs)*time.Millisecond
+	look := func(watch bool) (pageReply, error) {
+		return r.call("snapshot", map[string]any{"bytes": maxSnapshot, "watch": watch}, false)
+	}
+	got, err := look(settle > 0)
 	if err != nil {
 		return nil, err
+	}
+	if settle > 0 {
+		if err := r.pause(settle - time.Since(begun)); err != nil {
+			return nil, err
+		}
+		// A document that was left meanwhile has been told as it was last.
+		if now, err := r.call("changed", nil, false); err == nil && now.Changed {
+			if again, err := look(false); err == nil {
+				got = again
+			}
+		}
 	}
 	if len(got.Text) > maxSnapshot {
 		return nil, core.Refuse(core.CodeLimit, "the page's text is longer than a snapshot may be", "use evaluate for the part that you need")

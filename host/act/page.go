@@ -90,6 +90,8 @@ type pageReply struct {
 	URL   string `json:"url"`
 	Title string `json:"title"`
 	Text  string `json:"text"`
+
+	Changed bool `json:"changed"`
 }
 
 // evaluated is the part of Runtime.evaluate's answer that is read here. The value

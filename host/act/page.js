@@ -350,7 +350,15 @@
         return fault("not_yet", seen ? "the element is still visible" : "the element is not visible");
       }),
 
-    snapshot: ({ bytes }) => outline(bytes),
+    snapshot: ({ bytes, watch }) => outline(bytes, watch),
+
+    // Whether the page has changed since the last snapshot that watches.
+    changed: () => {
+      const changed = watched.changed || watched.observer?.takeRecords().length > 0;
+      watched.observer?.disconnect();
+      watched = {};
+      return { ok: true, changed };
+    },
 
     // ---- Effects: each says whether it did anything ----------------------------
 
@@ -443,16 +451,28 @@
   const NONE = Object.freeze([]);
   const CAN_BE_DISABLED = new Set(["BUTTON", "FIELDSET", "INPUT", "OPTGROUP", "OPTION", "SELECT", "TEXTAREA"]);
 
+  let watched = {}; // by the last snapshot that watches
+
   // outline tells the page in at most so many bytes, one line a thing. It is made in
   // two passes: what there is, as a tree; then the lines. It runs once after most
   // actions, on thousands of elements, in code that is new to its page: what an element
   // without attributes cannot have is not asked for, and computed style, the dearest
   // thing here, is read where nothing cheaper decides.
-  function outline(limit) {
+  function outline(limit, watch) {
+    if (watch) {
+      watched.observer?.disconnect();
+      const it = { changed: false, observer: null };
+      it.observer = new MutationObserver(() => {
+        it.changed = true;
+        it.observer.disconnect();
+      });
+      watched = it;
+    }
     let made = 0; // characters, of which there are no more than bytes
     let more = false; // the page has more than was looked at
     const focused = new Set();
     const enter = (root) => {
+      if (watch) watched.observer.observe(root, { subtree: true, childList: true, attributes: true, characterData: true });
       if (root.activeElement && root.activeElement !== document.body) focused.add(root.activeElement);
     };
 

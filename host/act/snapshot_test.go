@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"sessiondock.dev/sessiondock/daemon/core"
 	"sessiondock.dev/sessiondock/daemon/wire"
 )
 
@@ -81,11 +82,11 @@ func TestSnapshotNamesWhatCanBeActedOn(t *testing.T) {
 	}))
 	defer site.Close()
 	x := NewExecutor(b)
-	snapshot := func(t *testing.T) string {
+	snapshotOf := func(t *testing.T, a wire.Act) string {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		d := x.Run(ctx, wire.Action{Action: "s", Epoch: 1, DeadlineMs: 60_000, Act: wire.Act{Verb: "snapshot"}})
+		d := x.Run(ctx, wire.Action{Action: "s", Epoch: 1, DeadlineMs: 60_000, Act: a})
 		if d.State != "finished" {
 			t.Fatalf("%s %v", d.State, d.Error)
 		}
@@ -95,6 +96,7 @@ func TestSnapshotNamesWhatCanBeActedOn(t *testing.T) {
 		}
 		return s.Text
 	}
+	snapshot := func(t *testing.T) string { return snapshotOf(t, wire.Act{Verb: "snapshot"}) }
 	for name := range snapshotPages {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -137,6 +139,20 @@ func TestSnapshotNamesWhatCanBeActedOn(t *testing.T) {
 		x.Run(context.Background(), wire.Action{Action: "n", Epoch: 1, DeadlineMs: 60_000, Act: wire.Act{Verb: "navigate", URL: site.URL + "/drawn"}})
 		if text := snapshot(t); text != drawn {
 			t.Errorf("got:\n%s\nwant:\n%s", text, drawn)
+		}
+	})
+	t.Run("what changes meanwhile", func(t *testing.T) {
+		for _, root := range []string{"document.body", "host.shadowRoot"} {
+			x.Run(context.Background(), wire.Action{Action: "n", Epoch: 1, DeadlineMs: 60_000, Act: wire.Act{Verb: "navigate", URL: site.URL + "/widgets"}})
+			for ms, want := range map[int64]bool{0: false, 400: true} {
+				x.Run(context.Background(), wire.Action{Action: "e", Epoch: 1, DeadlineMs: 60_000, Class: core.Write, Act: wire.Act{Verb: "evaluate",
+					Expression: fmt.Sprintf(`void setTimeout(() => %s.append("Came %d ms on"), 100)`, root, ms)}})
+				text := snapshotOf(t, wire.Act{Verb: "snapshot", SettleMs: ms})
+				if got := strings.Contains(text, fmt.Sprintf("Came %d ms on", ms)); got != want {
+					t.Errorf("%s: settle_ms %d: told of what came after 100 ms: %v", root, ms, got)
+				}
+				time.Sleep(200 * time.Millisecond) // for what came too late
+			}
 		}
 	})
 	t.Run("no reference by words", func(t *testing.T) {
