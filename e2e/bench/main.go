@@ -48,7 +48,7 @@ var parts = []part{
 	{[]string{"daemon_1000_slots_rss_mb"}, true, measureInventory},
 	{[]string{"playwright_vs_direct"}, true, measurePlaywright},
 	{[]string{"fence_100_inflight_p99_ms"}, true, measureInFlight},
-	{[]string{"mcp_click_vs_best", "mcp_evaluate_vs_best", "mcp_navigate_vs_best", "mcp_snapshot_vs_best", "mcp_snapshot_kb"}, true, measureTools},
+	{[]string{"mcp_click_vs_best", "mcp_evaluate_vs_best", "mcp_navigate_vs_best", "mcp_snapshot_vs_best", "mcp_navigate_vs_load", "mcp_snapshot_kb"}, true, measureTools},
 }
 
 func main() {

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -204,6 +205,18 @@ func measureTools(ctx context.Context, b *bench) (figures []Figure, err error) {
 			if !strings.Contains(text, "1") {
 				return nil, fmt.Errorf("%s: the click did not land: %.300s", t.name, text)
 			}
+			if i == 0 {
+				// What the page itself takes, as its browser counts it, is in every navigation.
+				text, _, err := t.use(ctx, t.evaluate, map[string]any{"function": "() => Math.round(performance.getEntriesByType('navigation')[0].duration)"})
+				if err != nil {
+					return nil, err
+				}
+				ms, err := strconv.Atoi(strings.TrimSpace(text))
+				if err != nil {
+					return nil, fmt.Errorf("the page's load: %w", err)
+				}
+				note("load", time.Duration(ms)*time.Millisecond)
+			}
 		}
 	}
 	for _, what := range []string{"click", "evaluate", "navigate", "snapshot"} {
@@ -215,6 +228,7 @@ func measureTools(ctx context.Context, b *bench) (figures []Figure, err error) {
 		}
 		figures = append(figures, figure("mcp_"+what+"_vs_best", servers[best].name+", the faster of two", 50, took[0][what], took[best][what]))
 	}
+	figures = append(figures, figure("mcp_navigate_vs_load", "the same page's own load, by its browser", 50, took[0]["navigate"], took[0]["load"]))
 	least := min(size[1], size[2])
 	f := Figure{Name: "mcp_snapshot_kb", Unit: "kB", Baseline: "the smaller one of the other two", Value: round(float64(size[0]) / 1000), BaselineValue: round(float64(least) / 1000), N: toolRounds}
 	f.Ratio = ratio(f.Value, f.BaselineValue)

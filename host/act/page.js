@@ -302,6 +302,23 @@
     }
   }
 
+  // A document tells when it gets on: looking at it at each change while it is parsed would
+  // slow that down.
+  const ready = (state, ms) =>
+    new Promise((resolve) => {
+      const look = () => {
+        if (document.readyState === "complete" || state === "parsed" && document.readyState !== "loading") end({ ok: true });
+      };
+      const late = setTimeout(() => end(fault("not_yet", state === "load" ? "the page has not finished loading" : "the page has not been parsed")), ms);
+      const end = (reply) => {
+        document.removeEventListener("readystatechange", look);
+        clearTimeout(late);
+        resolve(reply);
+      };
+      document.addEventListener("readystatechange", look);
+      look();
+    });
+
   const api = {
     find: ({ target, need, ms }) => until(ms, () => look(target, need)),
 
@@ -327,13 +344,7 @@
     },
 
     wait: ({ target, state, ms }) =>
-      until(ms, () => {
-        if (state === "load") {
-          return document.readyState === "complete" ? { ok: true } : fault("not_yet", "the page has not finished loading");
-        }
-        if (state === "parsed") {
-          return document.readyState !== "loading" ? { ok: true } : fault("not_yet", "the page has not been parsed");
-        }
+      state === "load" || state === "parsed" ? ready(state, ms) : until(ms, () => {
         let list;
         if (target.ref) {
           const el = refs.get(target.ref)?.deref();
