@@ -196,6 +196,9 @@ func (a *app) printLease(l *wire.LeaseReply) error {
 	if len(l.Keys) > 0 {
 		b.WriteString(wrap("  keys: ", keys(l.Keys)))
 	}
+	if len(l.Allow) > 0 {
+		b.WriteString(wrap("  may use: ", strings.Join(l.Allow, ", ")))
+	}
 	if text := budget(l.Budget, &l.Spent); text != "" {
 		b.WriteString(wrap("  used: ", text))
 	}

@@ -31,7 +31,8 @@ one product: a lease takes all of its keys or waits, and one that is exclusive i
 held by one slot at a time. A budget (--max-actions and others) is each lease's own.
 
 An agent's DevTools commands are refused what touches more than its pages. --allow
-opens some of it, repeatable or with commas:
+opens some of it within the binding's origins (without --origin that is every
+website), repeatable or with commas:
 
 ` + allowed() + `
 

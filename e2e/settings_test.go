@@ -56,6 +56,9 @@ func TestCookiesOfOtherOriginsAreNotGiven(t *testing.T) {
 	t.Parallel()
 	openProduct(t)
 	k := openBoundDesk(t, core.BindingSpec{Origins: []string{product.site.Origin()}, Allow: []string{"cookies"}})
+	if !slices.Equal(k.Lease.Allow, []string{"cookies"}) {
+		t.Errorf("the agent is told that it may use %q", k.Lease.Allow)
+	}
 	other := k.site.URLAt("a.localhost", k.name, "signin", "as=hunter2")
 	k.asPerson(fmt.Sprintf(`chrome.tabs.create({url: %q, active: false})`, other))
 	k.await("the sign-in at the other site", func() bool {

@@ -43,7 +43,7 @@ func (d *door) reply(l *core.Lease, capability string) wire.LeaseReply {
 			Spent: s.SpentBy(l.ID), Ask: l.Ask, Retention: l.Retention,
 		}
 		if b := s.Bindings[l.Binding]; b != nil {
-			out.Budget, out.Start = b.Budget, b.Start
+			out.Budget, out.Start, out.Allow = b.Budget, b.Start, b.Allow
 		}
 		if d.CDPURL != nil {
 			out.CDPURL = d.CDPURL(l)

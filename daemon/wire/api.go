@@ -32,6 +32,7 @@ type LeaseReply struct {
 	ExpiresInMs   int64            `json:"expires_in_ms"`
 	MaxLifetimeMs int64            `json:"max_lifetime_ms"`
 	Start         string           `json:"start,omitempty"` // the binding's start page: run and mcp open it when the lease begins
+	Allow         []string         `json:"allow,omitempty"` // what the binding allows DevTools commands beyond pages
 	UploadDir     string           `json:"upload_dir,omitempty"`
 	Why           string           `json:"why,omitempty"` // why it ended or waits
 	Keys          []core.KeyClaim  `json:"keys,omitempty"`
