@@ -15,7 +15,7 @@ PLAIN   = $$($(GO) list ./... | grep -v -e '/e2e' -e '/sim$$')
 SEED ?= 0
 fuzz:      N ?= 200000
 sim:       N ?= 1000000
-explore:   SIZE ?= whole
+explore:   SIZE ?= both
 crash:     N ?= 500
 powerloss: N ?= 100000
 teardown:  N ?= 1000
@@ -77,7 +77,7 @@ fuzz: ## fuzz every decoder (N=inputs); the last line is {"executions","findings
 sim: ## simulate the authority (N=schedules, SEED=): every invariant after every step, and faults planted to be found
 	@$(GO) run ./sim -n $(N) -seed $(SEED)
 
-explore: ## go through every state of takeover, fence and grant (SIZE=whole, link, deaths, time, middle or small), and planted faults to be found
+explore: ## go through every state of takeover, fence and grant (SIZE=both, link, deaths, whole, time, middle or small), and planted faults to be found
 	@$(GO) run ./sim -explore $(SIZE)
 
 crash: ## kill the daemon under load (N=rounds, SEED=), and hold its disk against what it acknowledged

@@ -26,7 +26,7 @@ var explored = []string{
 func exploreAll(size, which string, quiet bool) error {
 	bounds, ok := explore.Sizes[size]
 	if !ok {
-		return fmt.Errorf("there are no bounds %q: small, middle, time, deaths, link or whole", size)
+		return fmt.Errorf("there are no bounds %q: small, middle, deaths, link, both, time or whole", size)
 	}
 	progress := io.Writer(os.Stderr)
 	if quiet {

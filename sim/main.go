@@ -22,7 +22,7 @@ func main() {
 	which := flag.String("plants", "all", "which of the deliberate faults are planted afterwards: all, some, none, or those with this text")
 	each := flag.Int64("each", 40_000, "in how many schedules at most a fault is looked for")
 	tableFile := flag.String("table", "", "a file for the table of the faults that were planted, as Markdown")
-	size := flag.String("explore", "", "go through every state instead: small, middle, time, deaths, link or whole")
+	size := flag.String("explore", "", "go through every state instead: small, middle, deaths, link, both, time or whole")
 	quiet := flag.Bool("quiet", false, "print violations alone")
 	flag.Parse()
 	if *seed == 0 {
