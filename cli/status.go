@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -34,7 +35,13 @@ local work is over says nothing about the website.`,
 				if err != nil {
 					return err
 				}
-				return a.show(st, func() error { return a.printStatus(st) })
+				return a.show(st, func() error {
+					h, err := door.Health(c.Context())
+					if err == nil {
+						a.warnDatabase(h)
+					}
+					return errors.Join(err, a.printStatus(st))
+				})
 			}
 			slots, err := door.Slots(c.Context())
 			if err != nil {
@@ -51,10 +58,18 @@ local work is over says nothing about the website.`,
 				h, err := door.Health(c.Context())
 				if err == nil {
 					a.say("%s", held(h))
+					a.warnDatabase(h)
 				}
 				return err
 			})
 		},
+	}
+}
+
+// warnDatabase says that the daemon's database is corrupt.
+func (a *app) warnDatabase(h *client.Health) {
+	if h.Database != "" {
+		a.say("warning: nothing is written any more: %s\nhint: %s", h.Database, h.Hint)
 	}
 }
 

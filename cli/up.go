@@ -162,8 +162,9 @@ func (a *app) detach(ctx context.Context, p client.Paths, program string, args [
 	look := time.NewTicker(25 * time.Millisecond)
 	defer look.Stop()
 	for {
-		if h, err := door.Health(ctx); err == nil && h.OK {
+		if h, err := door.Health(ctx); err == nil {
 			a.say("the daemon serves (pid %d); its log is %s", h.PID, p.Log())
+			a.warnDatabase(h)
 			return a.printUp(p, h)
 		}
 		select {

@@ -186,7 +186,7 @@ func run(o options) error {
 		log.Warn("browsers are started with a debugging " + o.debug + ": a way round the fence, for tests only")
 	}
 	srv := &api.Server{
-		Engine: eng, Log: log, BodyKey: key, DataDir: paths.Data, AgentsFile: filepath.Join(paths.Runtime, "agents.json"),
+		Engine: eng, Damage: db.Damage, Log: log, BodyKey: key, DataDir: paths.Data, AgentsFile: filepath.Join(paths.Runtime, "agents.json"),
 		Health: api.Health{OK: true, Version: wire.Version, Build: build(), PID: os.Getpid(), Supervisor: sup.Name(), Why: sup.Why(), Extension: ext.ID},
 	}
 	clients, err := cdp.Listen(eng, srv.UploadDir, log)
@@ -197,6 +197,7 @@ func run(o options) error {
 	if err := srv.LoadAgents(); err != nil {
 		log.Warn("which processes are agents' is not known from before", "err", err)
 	}
+	go watchDatabase(ctx, db, log)
 	return serve(ctx, cancel, doors, eng, sup, srv, clients, log)
 }
 
@@ -235,6 +236,21 @@ func serve(ctx context.Context, cancel func(), doors map[string]*net.UnixListene
 	}
 	log.Info("ended; browsers go on")
 	return first
+}
+
+// watchDatabase has a large database checked while it is served, and says once that it is
+// corrupt, whoever has met that.
+func watchDatabase(ctx context.Context, db *store.Store, log *slog.Logger) {
+	go func() {
+		if err := db.CheckLarge(ctx); err != nil && db.Damage() == nil {
+			log.Warn("the database could not be checked", "err", err)
+		}
+	}()
+	select {
+	case <-db.Damaged():
+		log.Error("nothing is written any more", "err", db.Damage().Message, "hint", db.Damage().Hint)
+	case <-ctx.Done():
+	}
 }
 
 // listen takes the sockets from systemd if it passes them, and makes them otherwise.

@@ -17,7 +17,8 @@
 //   - One daemon: a lock file beside the database is held for the store's life.
 //     Nothing else in the process may open the database's file.
 //   - A database that is corrupt, foreign or of a newer version is refused, and
-//     left as it was.
+//     left as it was. One that turns out to be corrupt while it is open is written to no
+//     more: see Damage.
 //   - The state of links is of one daemon's life; it is not stored.
 //   - The journal's oldest entries can be trimmed into the snapshot, which holds the
 //     entities as they made them. Snapshot and journal, replayed, give the tables; no

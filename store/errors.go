@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -65,7 +66,8 @@ func unavailable(what, path string, err error) error {
 }
 
 func corrupt(path, what string) error {
+	what = strings.Join(strings.Fields(what), " ") // a verdict of SQLite's has several lines
 	return core.Refuse(core.CodeUnavailable, fmt.Sprintf("the database %s is corrupt: %s", path, what),
 		"it was left as it is. Stop the daemon, move it aside together with its -wal and -shm files, and put a backup there; "+
-			"each slot whose browser knows a higher epoch must then be adopted by a person").With("path", path)
+			"each slot whose browser knows a higher epoch must then be adopted by a person").With("path", path).With("corrupt", true)
 }

@@ -24,10 +24,10 @@ func (s *Store) read(f func(*sql.Tx) error) error {
 	}
 	tx, err := reader.BeginTx(context.Background(), &sql.TxOptions{ReadOnly: true})
 	if err != nil {
-		return refusal(s.path, err)
+		return s.refusal(err)
 	}
 	defer tx.Rollback() // nothing was written
-	return refusal(s.path, f(tx))
+	return s.refusal(f(tx))
 }
 
 // Events returns entries of the journal without what they changed: at most q.Limit of

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"database/sql"
 	"encoding/binary"
 	"errors"
@@ -19,8 +20,9 @@ import (
 )
 
 // quickCheckBytes is up to what size a database is checked page by page when it is
-// opened: about a tenth of a second. In a larger one damage is found when it is
-// read, and Load reads every table but the journal.
+// opened: about a tenth of a second. A larger one is checked by CheckLarge while it is
+// served; until then its damage is found when it is read, and Load reads every table but
+// the journal.
 const quickCheckBytes = 16 << 20
 
 // Pragmas stand in the DSN, so that every connection of a pool has them.
@@ -154,12 +156,8 @@ func inspect(path string) (version int, err error) {
 	if info, err := os.Stat(path); err != nil || info.Size() > quickCheckBytes {
 		return version, err
 	}
-	var verdict string
-	if err := db.QueryRow("PRAGMA quick_check(1)").Scan(&verdict); err != nil {
+	if err := quickCheck(context.Background(), db, path); err != nil {
 		return 0, err
-	}
-	if verdict != "ok" {
-		return 0, corrupt(path, verdict)
 	}
 	return version, nil
 }

@@ -25,7 +25,7 @@ func (s *Store) load(actions func(*sql.Tx, *core.State) error) (*core.State, err
 	}
 	tx, err := s.writer.BeginTx(context.Background(), nil)
 	if err != nil {
-		return nil, refusal(s.path, err)
+		return nil, s.refusal(err)
 	}
 	defer tx.Rollback() // nothing was written
 
@@ -38,15 +38,15 @@ func (s *Store) load(actions func(*sql.Tx, *core.State) error) (*core.State, err
 		bodies(tx, `SELECT body FROM leases ORDER BY id`, &d.Leases),
 		s.epochsAgree(tx, d.Slots),
 	); err != nil {
-		return nil, refusal(s.path, err)
+		return nil, s.refusal(err)
 	}
 	state.Apply(d)
 	if err := actions(tx, state); err != nil {
-		return nil, refusal(s.path, err)
+		return nil, s.refusal(err)
 	}
 	// Only the number matters of the journal's last entry.
 	err = tx.QueryRow(`SELECT max(seq, (SELECT coalesce(max(seq), 0) FROM journal)) FROM snapshot`).Scan(&state.Seq)
-	return state, refusal(s.path, err)
+	return state, s.refusal(err)
 }
 
 func loadActions(tx *sql.Tx, state *core.State) error {

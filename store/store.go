@@ -31,6 +31,8 @@ type Store struct {
 	open       bool        // a transaction is under way
 	mustReopen atomic.Bool // after a failed COMMIT, or without a connection
 	closed     atomic.Bool
+	damage     atomic.Pointer[core.Error] // what makes the database corrupt
+	damaged    chan struct{}              // closed with it
 
 	readerMu sync.RWMutex // never held while the disk is waited for
 	reader   *sql.DB      // nil without a connection
@@ -51,7 +53,7 @@ func Open(path string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, lock: held}
+	s := &Store{path: path, lock: held, damaged: make(chan struct{})}
 	if err := createFile(path); err != nil {
 		held.Close()
 		return nil, err
@@ -69,7 +71,7 @@ func (s *Store) Path() string { return s.path }
 func (s *Store) connect() error {
 	db, reader, err := connect(s.path)
 	if err != nil {
-		return refusal(s.path, err)
+		return s.refusal(err)
 	}
 	s.writer = db
 	s.setReader(reader)
@@ -77,7 +79,7 @@ func (s *Store) connect() error {
 	// before it is served.
 	if err := s.onWriter(func(*writer) error { return nil }); err != nil {
 		_ = s.disconnect()
-		return refusal(s.path, err)
+		return s.refusal(err)
 	}
 	return nil
 }
@@ -111,6 +113,17 @@ func (s *Store) disconnect() error {
 	return err
 }
 
+// writable refuses what would be written.
+func (s *Store) writable() error {
+	if err := s.ready(); err != nil {
+		return err
+	}
+	if e := s.damage.Load(); e != nil {
+		return e
+	}
+	return nil
+}
+
 // ready refuses work that the store cannot answer for.
 func (s *Store) ready() error {
 	switch {
@@ -124,12 +137,16 @@ func (s *Store) ready() error {
 
 // Reopen closes every connection and opens the database again, under the same
 // lock. After ErrUncertain it is the only way on; Load then says what was written.
-// If it fails, the store goes on refusing and Reopen may be called again.
+// If it fails, the store goes on refusing and Reopen may be called again. A database that
+// is known to be corrupt is not opened again: what can be read of it still is.
 func (s *Store) Reopen() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed.Load() {
 		return s.ready()
+	}
+	if e := s.damage.Load(); e != nil {
+		return e
 	}
 	s.mustReopen.Store(true)
 	// What closing says does not matter: what counts is what the file holds.
@@ -175,7 +192,7 @@ func (s *Store) Commit(d *core.Delta) error {
 		s.open = false
 		if _, err := w.run(w.commit); err != nil {
 			s.mustReopen.Store(true)
-			return &uncertain{refusal(s.path, err)}
+			return &uncertain{s.refusal(err)}
 		}
 		return nil
 	})
@@ -215,14 +232,14 @@ func (e *broken) Unwrap() error { return e.error }
 func (s *Store) change(f func(*writer) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.ready(); err != nil {
+	if err := s.writable(); err != nil {
 		return err
 	}
 	err := s.onWriter(f)
 	if _, ok := err.(*broken); ok {
 		s.replace()
 	}
-	return refusal(s.path, err)
+	return s.refusal(err)
 }
 
 // onWriter lets f use the writer, prepared for the connection that it has now.
@@ -249,7 +266,7 @@ func (s *Store) onWriter(f func(*writer) error) error {
 func (s *Store) inTransaction(f func(*sql.Tx) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.ready(); err != nil {
+	if err := s.writable(); err != nil {
 		return err
 	}
 	if s.open {
@@ -257,7 +274,7 @@ func (s *Store) inTransaction(f func(*sql.Tx) error) error {
 	}
 	tx, err := s.writer.BeginTx(context.Background(), nil)
 	if err != nil {
-		return refusal(s.path, err)
+		return s.refusal(err)
 	}
 	if err := f(tx); err != nil {
 		// Without a COMMIT nothing is written, whatever ROLLBACK says. SQLite has
@@ -266,11 +283,11 @@ func (s *Store) inTransaction(f func(*sql.Tx) error) error {
 		if tx.Rollback() != nil {
 			s.replace()
 		}
-		return refusal(s.path, err)
+		return s.refusal(err)
 	}
 	if err := tx.Commit(); err != nil {
 		s.mustReopen.Store(true)
-		return &uncertain{refusal(s.path, err)}
+		return &uncertain{s.refusal(err)}
 	}
 	return nil
 }

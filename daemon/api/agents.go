@@ -15,7 +15,7 @@ import (
 )
 
 func (d *door) agentRoutes(mux *http.ServeMux) {
-	route(mux, "GET /v1/healthz", func(*http.Request) (any, *core.Error) { return d.Health, nil })
+	route(mux, "GET /v1/healthz", func(*http.Request) (any, *core.Error) { return d.health(), nil })
 	route(mux, "POST /v1/leases", d.acquire)
 	route(mux, "GET /v1/leases/{lease}", d.lease)
 	mux.HandleFunc("GET /v1/leases/{lease}/events", d.leaseEvents)

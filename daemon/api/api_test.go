@@ -182,6 +182,19 @@ func TestPagesAreRefused(t *testing.T) { // S1, S2
 	}
 }
 
+// A corrupt database is told by the health, and by every refusal.
+func TestACorruptDatabaseIsTold(t *testing.T) {
+	found := core.Refuse(core.CodeUnavailable, "the database is corrupt", "move it aside")
+	s := &Server{Health: Health{OK: true}, Damage: func() *core.Error { return nil }}
+	if h := s.health(); !h.OK || h.Database != "" {
+		t.Errorf("a whole one: %+v", h)
+	}
+	s.Damage = func() *core.Error { return found }
+	if h := s.health(); h.OK || h.Database != found.Message || h.Hint != found.Hint {
+		t.Errorf("a corrupt one: %+v", h)
+	}
+}
+
 func TestDeclarationsAreChecked(t *testing.T) {
 	d := newDoors(t)
 	for body, want := range map[string]core.Code{

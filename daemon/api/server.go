@@ -53,6 +53,8 @@ type Server struct {
 	BodyKey []byte // keys the hashes of request bodies: a body may hold a password
 	DataDir string
 	Health  Health
+	// Damage tells of a corrupt database; nil if nobody looks.
+	Damage func() *core.Error
 	// CDPURL is where a lease's DevTools client connects, "" if it may not now.
 	CDPURL func(*core.Lease) string
 	// AgentsFile keeps who has declared itself an agent's; "" if nobody is to be remembered.
@@ -71,6 +73,19 @@ type Health struct {
 	// Why says why the supervisor is direct, where one could expect systemd.
 	Why       string `json:"supervisor_why,omitempty"`
 	Extension string `json:"extension"` // the identifier of this installation's extension
+	// Database says what is wrong with the database. Nothing is written then, and it is not OK.
+	Database string `json:"database,omitempty"`
+	Hint     string `json:"database_hint,omitempty"`
+}
+
+func (s *Server) health() Health {
+	h := s.Health
+	if s.Damage != nil {
+		if e := s.Damage(); e != nil {
+			h.OK, h.Database, h.Hint = false, e.Message, e.Hint
+		}
+	}
+	return h
 }
 
 // LoadAgents takes up who has declared itself to an earlier daemon.

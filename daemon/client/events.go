@@ -28,6 +28,8 @@ type Health struct {
 	Supervisor string `json:"supervisor"` // of new browsers: systemd, direct
 	Why        string `json:"supervisor_why,omitempty"`
 	Extension  string `json:"extension"` // the identifier of the installation's extension
+	Database   string `json:"database"`  // what is wrong with the database: nothing is written then, and it is not OK
+	Hint       string `json:"database_hint"`
 }
 
 // Health asks whether the daemon serves.

@@ -797,3 +797,56 @@ func TestTwoTakeoversHearTheirAcknowledgement(t *testing.T) {
 	release()
 	<-done
 }
+
+// A database that is corrupt is written to no more, and who asks is told what to do.
+func TestNothingIsWrittenToACorruptDatabase(t *testing.T) {
+	db, err := store.Open(filepath.Join(t.TempDir(), "state.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	clock, err := engine.SystemClock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := broken{db, new(atomic.Bool)}
+	e, err := engine.New(st, &enginetest.Launches{}, clock, enginetest.Log(), engine.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	st.now.Store(true)
+	for range 3 { // the first that meets it, and those after it
+		res := e.Submit(t.Context(), core.CreateSlot{Name: "shop", By: "human:test"})
+		if r := res.Refusal; r == nil || r.Code != core.CodeUnavailable || r.Message != "it is corrupt" || r.Hint != "move it aside" {
+			t.Errorf("answered %+v", r)
+		}
+	}
+}
+
+// broken is the real store, whose database turns out to be corrupt.
+type broken struct {
+	*store.Store
+	now *atomic.Bool
+}
+
+func (b broken) damage() error {
+	if !b.now.Load() {
+		return nil
+	}
+	return core.Refuse(core.CodeUnavailable, "it is corrupt", "move it aside").With("corrupt", true)
+}
+
+func (b broken) Commit(d *core.Delta) error {
+	if err := b.damage(); err != nil {
+		return err
+	}
+	return b.Store.Commit(d)
+}
+
+func (b broken) Reopen() error {
+	if err := b.damage(); err != nil {
+		return err
+	}
+	return b.Store.Reopen()
+}

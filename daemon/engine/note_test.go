@@ -39,7 +39,7 @@ func openNoted(t *testing.T, path, note string) (*engine.Engine, full) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st := full{db, make(chan struct{})}
+	st := full{Store: db, now: make(chan struct{})}
 	e, err := engine.New(st, &enginetest.Launches{}, clock, enginetest.Log(), engine.Options{Note: note})
 	if err != nil {
 		db.Close()

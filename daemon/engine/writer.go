@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -40,6 +41,7 @@ type writer struct {
 	batch    batch
 	held     []request   // what came while the database was closed
 	failed   bool        // the database has to be opened anew
+	why      error       // why, as it was last logged
 	reopened time.Time   // when that was last done
 	later    *time.Timer // wakes the loop for a batch that nobody waits for
 	trim     trimmer
@@ -297,6 +299,7 @@ func (e *Engine) commit() {
 // known, so nothing of it is carried out; the loop opens the database anew.
 func (e *Engine) uncertain(err error) {
 	e.log.Error("commit failed", "err", err)
+	e.why = err
 	for _, d := range e.batch.all {
 		e.putOff(d.request)
 	}
@@ -317,13 +320,16 @@ func (e *Engine) recover() {
 		err := e.reopen()
 		e.reopened = time.Now()
 		if err != nil {
-			e.log.Error("database cannot be opened again", "err", err)
+			if e.why == nil || e.why.Error() != err.Error() {
+				e.log.Error("database cannot be opened again", "err", err)
+			}
+			e.why = err
 			e.putOffFor(reopenWait)
 			e.pulse.beat()
 			continue
 		}
 		e.log.Info("database opened again")
-		e.failed = false
+		e.failed, e.why = false, nil
 		held := e.held
 		e.held = nil
 		for _, r := range held {
@@ -386,6 +392,9 @@ func (e *Engine) putOff(r request) {
 		return
 	}
 	refusal := core.Refuse(core.CodeUnavailable, "the database cannot be written", "look at the disk; a takeover works all the same")
+	if why, ok := errors.AsType[*core.Error](e.why); ok && why.Detail["corrupt"] == true {
+		refusal = core.Refuse(core.CodeUnavailable, why.Message, why.Hint)
+	}
 	if act, ok := r.in.(core.Act); ok {
 		e.payloads.take(act.Action)
 	}

@@ -12,7 +12,7 @@ type Route struct {
 // Routes is the table of the HTTP API, as docs/PROTOCOL.md shows it. A test of package
 // api asks every row.
 var Routes = []Route{
-	{"GET", "/v1/healthz", "api", "", "", "", "is the daemon there, and which build"},
+	{"GET", "/v1/healthz", "api", "", "", "", "is the daemon there, which build, and is its database whole"},
 	{"POST", "/v1/leases", "api", "delegation", "AcquireRequest", "LeaseReply", "acquire a lease; on control.sock without a delegation, which a person gives in the same step"},
 	{"GET", "/v1/leases/{lease}", "api", "capability", "", "LeaseReply", "look at a lease; the first look claims a grant"},
 	{"GET", "/v1/leases/{lease}/events", "api", "capability", "", "EventRow...", "what the journal says of this lease, as server-sent events, resumable by Last-Event-ID; ?follow=0: as a list, ?after=SEQ&limit=N"},

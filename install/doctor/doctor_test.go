@@ -264,6 +264,9 @@ func TestSocketsAndDaemon(t *testing.T) {
 	p.well("daemon", "running")
 	p.well("debugging", "no debugging switch")
 
+	now.Database, now.Hint = "the database is corrupt", "move it aside"
+	p.ill("daemon", "the database is corrupt", "move it aside")
+	now.Database = ""
 	now.Extension = strings.Repeat("a", 32)
 	p.ill("daemon", "another installation's", "XDG variables")
 	now.Extension, now.Version = key.ID, wire.Version+1

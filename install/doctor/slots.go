@@ -238,6 +238,8 @@ func daemon(ctx context.Context, m Machine) Check {
 		return ill("sessiondock down, then sessiondock up --detach", "the daemon (pid %d) speaks version %d of the protocol, this program %d", h.PID, h.Version, wire.Version)
 	case key.ID == "" || key.ID != h.Extension:
 		return ill("stop it, or set the XDG variables as it has them", "the daemon that answers (pid %d) is another installation's: its extension is %s", h.PID, h.Extension)
+	case h.Database != "":
+		return ill(h.Hint, "the daemon (pid %d) writes nothing any more: %s", h.PID, h.Database)
 	}
 	return well("running (pid %d), build %s, supervisor %s", h.PID, h.Build, h.Supervisor)
 }
