@@ -258,9 +258,7 @@ func TestTheExplorersExtensionIsLikeTheRealOne(t *testing.T) {
 				m.T = ""
 				log = append(log, "press")
 				it.w.do("press", `{"t":"takeover","pressed_ms":1}`)
-				if model.Hold == "" {
-					hold = core.HoldID(fmt.Sprint("uuid-", it.holds))
-				}
+				hold = core.HoldID(fmt.Sprint("uuid-", it.holds))
 				want = spoken(model.Press(hold))
 			}
 			if m.T != "" {

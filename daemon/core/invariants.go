@@ -67,6 +67,16 @@ func CheckInvariants(before, after *State) error {
 			}
 		}
 	}
+	for id, old := range before.Leases {
+		// Only a retention that was acknowledged gives more than a person had set.
+		l := after.Leases[id]
+		if l == nil || old.MaxUntil == (Deadline{}) || l.MaxUntil.BootID != old.MaxUntil.BootID || l.MaxUntil.BootMs <= old.MaxUntil.BootMs {
+			continue
+		}
+		if r := l.Retention; r == nil || r.State != "acknowledged" || r.Until != l.MaxUntil {
+			return fmt.Errorf("I13: the maximum of lease %s grew from %d to %d: %+v", id, old.MaxUntil.BootMs, l.MaxUntil.BootMs, r)
+		}
+	}
 	for id, old := range before.Actions {
 		a := after.Action(id)
 		if a == nil {

@@ -249,9 +249,7 @@ func (x *Extension) Land(action core.ActionID) (out []Up) {
 
 // Press is a person's "Take over" in the popup.
 func (x *Extension) Press(id core.HoldID) []Up {
-	if x.Hold == "" {
-		x.Hold = id
-	}
+	x.Hold = id
 	x.Grant = 0
 	if !x.Linked {
 		return nil
