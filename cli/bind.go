@@ -92,7 +92,7 @@ last look does not cover: sessiondock probe --help.`,
 	f := c.Flags()
 	f.StringVar(&slot, "slot", "", "the slot it is for (required)")
 	f.StringVar(&r.Project, "project", "", "the project it is for")
-	f.StringVar(&r.Worktree, "worktree", "", "the git worktree it is for")
+	f.StringVar(&r.Worktree, "worktree", "", "the directory it is for: of a git worktree, or a plain one")
 	f.StringVar(&r.Environment, "environment", "", "the environment, such as staging")
 	f.StringVar(&r.Account, "account", "", "the account that a person confirms, or a probe checks; or none")
 	f.StringVar(&r.Tenant, "tenant", "", "the tenant that the account must be in")

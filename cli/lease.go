@@ -150,8 +150,9 @@ func (a *app) leaseRenewCmd() *cobra.Command {
 
 func (a *app) leaseReleaseCmd() *cobra.Command {
 	var (
-		file   string
-		revoke bool
+		file    string
+		revoke  bool
+		ifEpoch uint64
 	)
 	c := &cobra.Command{
 		Use:   "release [LEASE]",
@@ -159,9 +160,13 @@ func (a *app) leaseReleaseCmd() *cobra.Command {
 		Long: `Ends a lease by its holder, with its capability. A person may end any lease with
 --revoke, at the person's socket and without a capability.`,
 		Example: `  sessiondock lease release
-  sessiondock lease release 01JZ8M3T6V4Q0W9YB2C7D5E1FG --revoke`,
+  sessiondock lease release 01JZ8M3T6V4Q0W9YB2C7D5E1FG --revoke --if-epoch 7`,
 		Args: optional("LEASE"),
 		RunE: func(c *cobra.Command, args []string) error {
+			byEpoch := c.Flags().Changed("if-epoch")
+			if byEpoch && !revoke {
+				return usage(c, "--if-epoch goes with --revoke: a capability is of one lease")
+			}
 			lease, err := a.leaseOf(c, args)
 			if err != nil {
 				return err
@@ -177,7 +182,12 @@ func (a *app) leaseReleaseCmd() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return done(door.Revoke(c.Context(), lease, wire.ChangeRequest{By: surface}))
+				r := wire.ChangeRequest{By: surface}
+				if byEpoch {
+					epoch := core.Epoch(ifEpoch)
+					r.IfEpoch = &epoch
+				}
+				return done(door.Revoke(c.Context(), lease, r))
 			}
 			return a.withCapability(file, func(door *client.Client, capability client.Secret) error {
 				return done(door.Release(c.Context(), lease, capability))
@@ -185,6 +195,7 @@ func (a *app) leaseReleaseCmd() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&revoke, "revoke", false, "as a person, end it without its capability")
+	c.Flags().Uint64Var(&ifEpoch, "if-epoch", 0, "with --revoke: only if the slot's epoch is still this one (default: whatever it is)")
 	capabilityFlag(c, &file)
 	return c
 }

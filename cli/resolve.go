@@ -11,6 +11,7 @@ func (a *app) resolveCmd() *cobra.Command {
 	var (
 		applied, notApplied bool
 		note                string
+		ifEpoch             uint64
 	)
 	c := &cobra.Command{
 		Use:   "resolve ACTION --applied | --not-applied",
@@ -18,7 +19,8 @@ func (a *app) resolveCmd() *cobra.Command {
 		Long: `Records your verdict, after you have looked at the website itself. It is kept with
 who, when and why. Say only what you have seen: another try of an action that was
 applied is done twice.`,
-		Example: `  sessiondock resolve 01JZ8M3T6V4Q0W9YB2C7D5E1FG --applied --note "saved once"`,
+		Example: `  sessiondock resolve 01JZ8M3T6V4Q0W9YB2C7D5E1FG --applied --note "saved once"
+  sessiondock resolve 01JZ8M3T6V4Q0W9YB2C7D5E1FG --not-applied --if-epoch 7`,
 		Args:    names("ACTION"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if applied == notApplied {
@@ -28,19 +30,25 @@ applied is done twice.`,
 			if applied {
 				verdict = core.Applied
 			}
+			r := wire.ResolveRequest{Verdict: verdict, Note: note, By: surface}
+			if c.Flags().Changed("if-epoch") {
+				epoch := core.Epoch(ifEpoch)
+				r.IfEpoch = &epoch
+			}
 			door, err := a.control()
 			if err != nil {
 				return err
 			}
-			r, err := door.Resolve(c.Context(), core.ActionID(args[0]), wire.ResolveRequest{Verdict: verdict, Note: note, By: surface})
+			record, err := door.Resolve(c.Context(), core.ActionID(args[0]), r)
 			if err != nil {
 				return err
 			}
-			return a.show(r, func() error { return a.printRecord(r) })
+			return a.show(record, func() error { return a.printRecord(record) })
 		},
 	}
 	c.Flags().BoolVar(&applied, "applied", false, "the website shows its effect")
 	c.Flags().BoolVar(&notApplied, "not-applied", false, "the website shows no effect of it")
 	c.Flags().StringVar(&note, "note", "", "what you looked at")
+	c.Flags().Uint64Var(&ifEpoch, "if-epoch", 0, "only if the slot's epoch is still this one (default: whatever it is)")
 	return c
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -318,10 +320,28 @@ func (d *door) bind(r *http.Request) (any, *core.Error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkWorktree(q.Worktree); err != nil {
+		return nil, err
+	}
 	if res := d.Engine.Submit(r.Context(), core.Bind{Spec: q.BindingSpec, By: d.by("")}); res.Refusal != nil {
 		return nil, res.Refusal
 	}
 	return d.findBinding(q.Name)
+}
+
+// checkWorktree wants the directory that a binding is for: a git worktree, or one that no
+// repository knows.
+func checkWorktree(dir string) *core.Error {
+	if dir == "" {
+		return nil
+	}
+	if !filepath.IsAbs(dir) {
+		return core.Refuse(core.CodeInvalid, fmt.Sprintf("the worktree %q is not an absolute path", dir), "write the whole path of its directory")
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return core.Refuse(core.CodeInvalid, fmt.Sprintf("the worktree %s is not a directory", dir), "make it first: git worktree add "+dir)
+	}
+	return nil
 }
 
 func (d *door) binding(r *http.Request) (any, *core.Error) {

@@ -53,7 +53,7 @@ type CodeInfo struct {
 // line, whether to send again, and what it means.
 var Codes = []CodeInfo{
 	{CodeInvalid, 400, 2, RetryNever, "the request is malformed, or a field is missing, of the wrong type or out of range"},
-	{CodeUnauthenticated, 401, 1, RetryNever, "no valid delegation or capability came with the request"},
+	{CodeUnauthenticated, 401, 1, RetryNever, "no delegation or capability came with the request, or one that is not known; one that is known and may not do it is denied"},
 	{CodeDenied, 403, 1, RetryNever, "this principal may not do that"},
 	{CodeNotFound, 404, 1, RetryNever, "there is no such slot, binding, lease or action"},
 	{CodeConflict, 409, 1, RetryNew, "the state is not the one the request was made for"},

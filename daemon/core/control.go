@@ -484,11 +484,18 @@ func WhyWaiting(s *State, now Now, id LeaseID) *Error {
 	}
 	bs := t.waiterBlocks(l)
 	if n := t.aheadOf(l); len(bs) == 0 && n > 0 {
-		text := fmt.Sprintf("%d requests wait before this one", n)
+		text := waitBefore(n)
 		bs = append(bs, block{CodeBusy, text, text, true})
 	}
 	if len(bs) == 0 {
 		return nil
 	}
 	return refuseBlocked(s.Slots[l.Slot], bs)
+}
+
+func waitBefore(n int) string {
+	if n == 1 {
+		return "1 request waits before this one"
+	}
+	return fmt.Sprintf("%d requests wait before this one", n)
 }

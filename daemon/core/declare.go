@@ -2,10 +2,14 @@ package core
 
 import (
 	"fmt"
+	"net/netip"
 	"net/url"
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
+	"strings"
+	"unicode"
 )
 
 // Slots, bindings and delegations: what a person declares.
@@ -83,9 +87,8 @@ func CheckSpec(b BindingSpec) *Error {
 		return err
 	}
 	for _, o := range b.Origins {
-		u, err := url.Parse(o)
-		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.User != nil {
-			return Refuse(CodeInvalid, fmt.Sprintf("origin %q is not valid", clip(o, 100)), "write scheme://host[:port], for example https://shop.example")
+		if err := checkOrigin(o); err != nil {
+			return err
 		}
 	}
 	if err := checkAllow(b.Allow); err != nil {
@@ -120,6 +123,52 @@ func CheckSpec(b BindingSpec) *Error {
 	}
 	if len(b.Origins) > 100 || len(b.Keys) > 100 {
 		return Refuse(CodeLimit, "more than 100 origins or keys", "declare fewer")
+	}
+	return nil
+}
+
+var labelRE = regexp.MustCompile(`^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$`)
+
+// checkOrigin takes an origin as a browser writes it, and no other spelling: what an agent's
+// address is compared with must be able to match.
+func checkOrigin(o string) *Error {
+	bad := func(hint string) *Error {
+		return Refuse(CodeInvalid, fmt.Sprintf("origin %q is not valid", clip(o, 100)), hint)
+	}
+	const form = "write scheme://host[:port], for example https://shop.example"
+	if strings.ContainsFunc(o, func(r rune) bool { return r > unicode.MaxASCII }) {
+		return bad("write the host in punycode, as the browser does (xn--...)")
+	}
+	if strings.Contains(o, "*") {
+		return bad("there are no wildcards: name each host with an origin of its own")
+	}
+	u, err := url.Parse(o)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.Opaque != "" || u.Path != "" || strings.ContainsAny(o, "?#") {
+		return bad(form)
+	}
+	host := u.Hostname()
+	written := strings.ToLower(host)
+	if strings.HasPrefix(u.Host, "[") {
+		addr, err := netip.ParseAddr(host)
+		if err != nil || addr.Zone() != "" {
+			return bad(form)
+		}
+		written = "[" + addr.String() + "]"
+	} else if len(host) > 253 || slices.ContainsFunc(strings.Split(written, "."), func(l string) bool { return !labelRE.MatchString(l) }) {
+		return bad(form)
+	}
+	if strings.HasSuffix(u.Host, ":") {
+		return bad("write the port, or leave the colon out")
+	}
+	if p := u.Port(); p != "" {
+		n, err := strconv.ParseUint(p, 10, 16)
+		if err != nil || n == 0 {
+			return bad("a port is a number from 1 to 65535")
+		}
+		written += ":" + strconv.FormatUint(n, 10)
+	}
+	if written = u.Scheme + "://" + written; written != o {
+		return bad("write it as the browser does: " + written)
 	}
 	return nil
 }

@@ -35,6 +35,11 @@ func parseKeys(lists ...[]string) ([]KeyClaim, *Error) {
 			if !keyRE.MatchString(key) {
 				return nil, Refuse(CodeInvalid, fmt.Sprintf("conflict key %q is not valid", clip(k, 100)), "for example shop:product/42 or shop:orders:shared")
 			}
+			// A word that was meant to say how is not to become a part of the name.
+			if name, last := cutLast(key); strings.EqualFold(last, "shared") || strings.EqualFold(last, "exclusive") {
+				return nil, Refuse(CodeInvalid, fmt.Sprintf("conflict key %q is not valid", clip(k, 100)),
+					fmt.Sprintf("write %s, which is exclusive, or %s:shared", name, name))
+			}
 			at, found := slices.BinarySearchFunc(out, key, func(c KeyClaim, key string) int { return cmp.Compare(c.Key, key) })
 			if found {
 				out[at].Shared = out[at].Shared && shared
@@ -47,6 +52,14 @@ func parseKeys(lists ...[]string) ([]KeyClaim, *Error) {
 		return nil, Refuse(CodeLimit, fmt.Sprintf("more than %d conflict keys", MaxKeys), "declare fewer")
 	}
 	return out, nil
+}
+
+// cutLast cuts a key before its last colon; without one nothing is last.
+func cutLast(key string) (name, last string) {
+	if i := strings.LastIndexByte(key, ':'); i >= 0 {
+		return key[:i], key[i+1:]
+	}
+	return key, ""
 }
 
 // claim returns the claim of a key in a sorted list.
