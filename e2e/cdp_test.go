@@ -147,6 +147,27 @@ func TestChromedpWorksInALease(t *testing.T) {
 	k.offered()
 }
 
+// The same by chromedp 0.14.2, whose interface is another.
+func TestOldChromedpWorksInALease(t *testing.T) {
+	t.Parallel()
+	k := openDesk(t, "button", "")
+	file := filepath.Join(k.Lease.UploadDir, "picture.txt")
+	must(t, os.WriteFile(file, []byte("a picture"), 0o600))
+	home, _ := demo.InHome()
+	out, err := exec.CommandContext(k.ctx, filepath.Join(home.Bin(), oldChromedp), k.cdpURL(), k.site.URL(k.name, "button", ""),
+		k.site.URL(k.name, "child", ""), file).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	var got map[string]any
+	must(t, json.Unmarshal(out, &got))
+	k.wants(got, map[string]any{
+		"title": "button", "pressed": "1", "sum": 3, "typed": "Ada", "file": "picture.txt", "viewport": "640x480", "picture": true,
+		"dialog": "Sure?", "answer": "true", "second": true, "pages": 3, "cookies": false,
+	})
+	k.offered()
+}
+
 // A lease may be older than its browser: the first that connects has it started.
 func TestAClientStartsTheBrowser(t *testing.T) {
 	t.Parallel()

@@ -12,8 +12,12 @@ import (
 	"sessiondock.dev/sessiondock/e2e/programs"
 )
 
-// examplesDir holds the examples that the README leads to, beside the programs.
-const examplesDir = "examples"
+const (
+	// examplesDir holds the examples that the README leads to, beside the programs.
+	examplesDir = "examples"
+	// oldChromedp is a program of chromedp before its interface changed.
+	oldChromedp = "chromedp-0.14"
+)
 
 // TestMain builds the programs, and runs the tests in a home of their own and under
 // an ordinary uid, so that Chromium keeps its sandbox. Most of their time is waiting,
@@ -40,10 +44,15 @@ func prepare(bin string) error {
 	if err := os.CopyFS(examples, os.DirFS("examples")); err != nil {
 		return err
 	}
-	build := exec.Command("go", "build", "-o", filepath.Join(examples, "chromedp", "chromedp"), "./examples/chromedp")
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
-		return fmt.Errorf("build the example for chromedp: %w", err)
+	for _, args := range [][]string{
+		{"-o", filepath.Join(examples, "chromedp", "chromedp"), "./examples/chromedp"},
+		{"-C", "clients/chromedp-0.14", "-o", filepath.Join(bin, oldChromedp), "."}, // a module of its own
+	} {
+		build := exec.Command("go", append([]string{"build"}, args...)...)
+		build.Stderr = os.Stderr
+		if err := build.Run(); err != nil {
+			return fmt.Errorf("build what uses chromedp (%s): %w", args[len(args)-1], err)
+		}
 	}
 	if _, err := os.Stat("clients/node_modules"); err != nil {
 		return nil

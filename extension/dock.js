@@ -407,7 +407,9 @@ export class Dock {
   /** @param {number} tab @param {string} before @param {string} after '' if the tab is gone */
   #replaced(tab, before, after) {
     this.ledger.replaced(tab, before);
-    if (after && this.sessions.everyDocument(tab) && this.documents.script(tab, after)) this.memory.store();
+    if (!after) return;
+    this.documents.arrived(tab, after);
+    if (this.sessions.everyDocument(tab) && this.documents.script(tab, after)) this.memory.store();
   }
 
   /** @param {string} document @param {string} how */

@@ -31,6 +31,7 @@ export class Documents {
   /** Of windows that pages opened: the first window of those that can name each other. @type {Map<number, number>} */ #groups = new Map();
   /** Documents that came to count as scripted after the last fence: no daemon knows of them. @type {Set<string>} */ #unlisted = new Set();
   /** Ends that are not told while there is such a document. @type {[string, 'crashed' | 'replaced' | 'closed'][]} */ #held = [];
+  /** Tabs to which a page is on its way that an agent has answered. @type {Set<number>} */ #answered = new Set();
   /** @type {Set<number>} */ #dead = new Set();
   /** @type {Map<number, Set<() => void>>} */ #waiting = new Map();
   #browser;
@@ -196,6 +197,23 @@ export class Documents {
     }
   }
 
+  /** An agent answers a page's load in a tab: what comes there next may be its script's. @param {number} tab */
+  answers(tab) {
+    this.#answered.add(tab);
+  }
+
+  /**
+   * A document has come to a tab. One that an agent has answered counts as one with a script,
+   * also after a fence, which could not list it.
+   * @param {number} tab @param {string} document
+   */
+  arrived(tab, document) {
+    if (!this.#answered.delete(tab) || this.#scripts.has(document)) return;
+    this.#unlisted.add(document);
+    this.script(tab, document);
+    this.#events.spread();
+  }
+
   /** The list that a fence is answered with: what the daemon knows from here on. */
   list() {
     this.#unlisted.clear();
@@ -251,6 +269,7 @@ export class Documents {
 
   /** @param {number} tab */
   removed(tab) {
+    this.#answered.delete(tab);
     const before = this.current(tab);
     this.#tabs.delete(tab);
     this.#groups.delete(tab);

@@ -136,7 +136,9 @@ export class People {
    */
   takeOver(pressedMs, stop) {
     const known = this.#memory.hold;
-    const hold = {since_ms: this.#browser.wallMs(), ...known, id: this.#browser.uuid()};
+    // That pages are to end is said again only if the daemon has not been told.
+    const before = known && known === this.#told ? {since_ms: known.since_ms} : known;
+    const hold = {since_ms: this.#browser.wallMs(), ...before, id: this.#browser.uuid()};
     const next = stop ? {...hold, stop_page: true, tabs: stop} : hold;
     this.#gate.hold = next;
     this.#gate.close();

@@ -30,7 +30,7 @@ import {isNewTab} from './tabs.js';
  * @property {boolean} everyDocument an agent's script runs in each new document here
  */
 
-/** @typedef {{child: string, requestId: string, auth: boolean}} Paused */
+/** @typedef {{child: string, requestId: string, auth: boolean, page: boolean}} Paused page: of a document's load */
 
 /**
  * @typedef {object} Events
@@ -63,6 +63,7 @@ function moved(child, frame) {
 
 export class Sessions {
   /** @type {Map<number, Session>} */ #sessions = new Map();
+  /** What an order lets go on. @type {WeakMap<object, Paused>} */ #going = new WeakMap();
   #browser;
   #gate;
   #documents;
@@ -200,8 +201,13 @@ export class Sessions {
       session.fetching.add(order.session ?? '');
     } else if (method === 'Fetch.disable') {
       this.#forgetFetch(session, order.session ?? '');
-    } else if (ANSWERS_PAGE.has(method)) {
-      session.everyDocument = true; // which document gets the answer is not known
+    } else if (GOES_ON.has(method)) {
+      const held = session.paused.get(pausedKey(order.session ?? '', params.requestId));
+      if (held) this.#going.set(order, held);
+      if (ANSWERS_PAGE.has(method)) {
+        session.everyDocument = true; // which document gets the answer is not known
+        if (held?.page) this.#documents.answers(order.tab);
+      }
     }
   }
 
@@ -209,7 +215,11 @@ export class Sessions {
   answered(order, done = false) {
     const session = this.#sessions.get(order.tab);
     session?.open.delete(order);
-    if (done && GOES_ON.has(order.method)) session?.paused.delete(pausedKey(order.session ?? '', order.params.requestId));
+    const went = done && this.#going.get(order);
+    if (!went) return;
+    const key = pausedKey(went.child, went.requestId);
+    // The same request may be held back again by now, at its answer.
+    if (session?.paused.get(key) === went) session.paused.delete(key);
   }
 
   /** Whether the lease was told of a request that is held back. @param {number} tab @param {string} child @param {unknown} requestId */
@@ -221,9 +231,9 @@ export class Sessions {
    * A request is held back. One that is not the lease's to hold goes on.
    * @param {Session} session @param {string} child @param {any} params @param {boolean} auth
    */
-  #pause(session, child, {requestId, request}, auth) {
+  #pause(session, child, {requestId, request, resourceType}, auth) {
     if (session.paused.size < MAX_REQUESTS && this.#events.holds(session.tab, child, String(request?.url))) {
-      session.paused.set(pausedKey(child, requestId), {child, requestId, auth});
+      session.paused.set(pausedKey(child, requestId), {child, requestId, auth, page: resourceType === 'Document'});
     } else if (auth) {
       void this.#system(session.tab, 'Fetch.continueWithAuth', {requestId, authChallengeResponse: {response: 'Default'}}, undefined, child);
     } else {

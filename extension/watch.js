@@ -56,6 +56,7 @@ function clean(method, params) {
         },
       };
     case 'Fetch.requestPaused':
+    case 'Fetch.authRequired':
       return {
         ...params, request: {...params.request, headers: withoutSecrets(params.request?.headers)},
         ...(params.responseHeaders && {responseHeaders: params.responseHeaders.filter((/** @type {any} */ one) => !SECRET_HEADER.test(one.name))}),
@@ -143,6 +144,9 @@ export class Watch {
    * @param {number} tab @param {string} child @param {string} url
    */
   holds(tab, child, url) {
+    // Past its time an agent answers nothing any more: the page would hang.
+    const {grant} = this.#gate;
+    if (!grant || this.#browser.monoMs() >= grant.monoMs || this.#browser.wallMs() >= grant.wallMs) return false;
     if (!this.#open() || !this.#told.has(tab) || !this.#tabs.visible(tab) || !this.#tabs.allowed(this.#url(tab))) return false;
     const frame = child ? (this.#sessions.child(tab, child) ?? '') : '';
     return (!isPlace(frame) || this.#tabs.allowed(frame)) && isWeb(url) && this.#tabs.allowed(url);

@@ -158,7 +158,7 @@ func (s *session) tell(ctx context.Context, r *core.Record) (reply, error) {
 	now, err := s.look(ctx, goes(r.Verb), first)
 	if r.Local == core.Finished {
 		r = s.settle(ctx, r, first-time.Since(begun))
-		if !goes(r.Verb) && r.Remote != core.NoneSeen {
+		if !goes(r.Verb) && (r.Remote != core.NoneSeen || navigated(r)) {
 			now, err = s.look(ctx, navigated(r), 0)
 		}
 	}

@@ -524,11 +524,13 @@ func (c *client) closeTab(m message, n *node) {
 		return
 	}
 	act := wire.Act{Verb: "tabs", Op: "close"}
-	c.request(order{act: act, tab: n.tab, class: core.Write, summary: "cdp Target.closeTarget", bytes: m.size}, func(_ json.RawMessage, err *wire.CDPError) {
-		if err != nil {
-			c.answer(m, nil, err)
-			return
-		}
-		c.reply(m, map[string]bool{"success": true})
+	c.d.whenQuiet(n, func() {
+		c.request(order{act: act, tab: n.tab, class: core.Write, summary: "cdp Target.closeTarget", bytes: m.size}, func(_ json.RawMessage, err *wire.CDPError) {
+			if err != nil {
+				c.answer(m, nil, err)
+				return
+			}
+			c.reply(m, map[string]bool{"success": true})
+		})
 	})
 }

@@ -381,6 +381,11 @@ func (c *client) request(o order, f told) {
 		delete(c.asked, id)
 		f(result, err)
 	}
+	d.ask(id, o)
+}
+
+// ask has an action carried out whose answer is pending.
+func (d *desk) ask(id core.ActionID, o order) {
 	res := d.actLocked(id, o)
 	go func() {
 		if r := <-res; r.Refusal != nil {

@@ -61,7 +61,9 @@ type node struct {
 	uses     map[string]int // sessions that have enabled a domain
 	auto     int            // sessions that want to be told of children
 	contexts []execution
-	waiting  bool // for runIfWaitingForDebugger
+	waiting  bool     // for runIfWaitingForDebugger
+	telling  int      // commands of the endpoint's own to a tab that are not answered
+	quiet    []func() // what waits for them
 }
 
 // execution is a JavaScript context that the browser has told of: one that is told of
@@ -168,6 +170,9 @@ const rawDeadline = wire.MaxActionDeadline
 
 // createWait is how long a tab that was made may take to be told of.
 const createWait = 10 * time.Second
+
+// quietWait is how long the end of a tab waits for the endpoint's own commands to it.
+const quietWait = time.Second
 
 // act asks for an action in the place of the lease's agent. f is called once, with the
 // desk's mutex held; it is not called if the epoch ends first. The result on the
@@ -344,9 +349,11 @@ func (d *desk) disable(s *session, domain string) {
 	}
 }
 
-// tell sends a command of the endpoint's own in the agent's place. Nobody waits for it.
+// tell sends a command of the endpoint's own in the agent's place. Only the end of its tab
+// waits for it.
 func (d *desk) tell(n *node, method, params string) {
-	if d.over || d.tabs[n.tab] == nil {
+	tab := d.tabs[n.tab]
+	if d.over || tab == nil {
 		return
 	}
 	o := order{
@@ -355,7 +362,39 @@ func (d *desk) tell(n *node, method, params string) {
 	if wire.Methods[method].Effect {
 		o.class = core.Write
 	}
-	d.actLocked(core.ActionID(engine.NewID()), o)
+	id := newAction()
+	tab.telling++
+	d.pending[id] = func(json.RawMessage, *wire.CDPError) {
+		if tab.telling--; tab.telling == 0 {
+			tab.settled()
+		}
+	}
+	d.ask(id, o)
+}
+
+// whenQuiet does something once the endpoint's own commands to a tab are answered, or
+// have been waited for. What is closed with one on its way leaves its outcome unknown.
+func (d *desk) whenQuiet(tab *node, do func()) {
+	if tab.telling == 0 {
+		do()
+		return
+	}
+	tab.quiet = append(tab.quiet, do)
+	time.AfterFunc(quietWait, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if !d.over {
+			tab.settled()
+		}
+	})
+}
+
+func (n *node) settled() {
+	waiting := n.quiet
+	n.quiet = nil
+	for _, do := range waiting {
+		do()
+	}
 }
 
 // undone is what takes back what a client has left switched on, for the next one.

@@ -527,6 +527,39 @@ func TestAKeyIsKeptForNobodyWhoCannotHaveIt(t *testing.T) { // I2
 	}
 }
 
+func TestAKeyIsKeptForNobodyWhomOnlyAPersonCanLetIn(t *testing.T) {
+	w := estate(t, "both", "one", "two")
+	w.ask("two", "two-0", 0, "k2")
+	w.claim("two-0")
+	w.ask("both", "both-0", 3_600_000, "k1", "k2")
+	for i := range core.MaxPassed {
+		id := fmt.Sprintf("one-%d", i)
+		w.ask("one", id, 0, "k1")
+		w.claim(id)
+		w.release(id)
+	}
+	w.refused(core.CodeBusy, core.Acquire{Lease: "kept", Token: "token-one", CapHash: "c", RequestID: "kept", Binding: "one", ForMs: 60_000, Keys: []string{"k1"}})
+	lost := *w.s.Bindings["both"]
+	lost.Account = "ada@shop.example" // and nobody has confirmed it
+	w.s.Bindings["both"] = &lost
+	w.ask("one", "next", 0, "k1")
+	w.wantState("next", core.LeaseGranted)
+}
+
+// A press that is recorded while a person holds the slot already is the one that fences answer.
+func TestTheLastPressIsTheOneAnswered(t *testing.T) { // I3
+	w := prepared(t)
+	w.must(core.Takeover{Slot: "shop", Surface: "popup", Hold: "first", By: "human:popup"})
+	w.must(core.Takeover{Slot: "shop", Epoch: w.slot().Epoch, Surface: "popup", Hold: "second", By: "human:popup"})
+	w.sent = nil
+	w.must(core.Handback{Slot: "shop", Confirm: true, By: "human:cli"})
+	for _, e := range w.sent {
+		if f, ok := e.(core.SendFence); ok && f.Hold != "second" {
+			t.Errorf("the fence of the handback answers press %q", f.Hold)
+		}
+	}
+}
+
 func TestAWaitEndsWithItsDelegation(t *testing.T) {
 	w := estate(t, "a")
 	w.must(core.Delegate{ID: "short", Hash: "token-short", Binding: "a", Agent: "brief", ForMs: 10_000, By: "human:test"})

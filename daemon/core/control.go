@@ -331,6 +331,7 @@ func (t *tx) takeover(in Takeover) *Error {
 		// Something was decided above the number that this takeover was issued before
 		// its record came. The person was told that control is theirs: it is.
 		if s.Holder.Kind == "human" {
+			s.LastHold = cmp.Or(in.Hold, s.LastHold)
 			return nil
 		}
 		in.Epoch = 0

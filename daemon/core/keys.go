@@ -140,10 +140,11 @@ func (t *tx) reserved(c KeyClaim, l *Lease) *Lease {
 	return nil
 }
 
-// canHave says whether nothing but keys stands between a waiter and its slot.
+// canHave says whether nothing but keys stands between a waiter and its slot. Who waits for
+// what only a person can tell keeps nobody waiting.
 func (t *tx) canHave(w *Lease) bool {
 	s := t.seeSlot(w.Slot)
-	return s.Holder.Kind == "none" && len(t.blocks(s, w.Agent)) == 0
+	return s.Holder.Kind == "none" && len(t.blocks(s, w.Agent)) == 0 && t.unconfirmed(w.Binding) == nil && t.unchecked(s, w.Binding) == nil
 }
 
 // takeKeys gives a slot the keys of the lease that it is granted to, and counts that

@@ -68,7 +68,7 @@ func (t *tx) acquire(in Acquire) *Error {
 	if in.WaitMs == 0 {
 		bs := t.waiterBlocks(l)
 		if n := t.aheadOf(l); len(bs) == 0 && n > 0 {
-			text := fmt.Sprintf("%d requests wait before this one", n)
+			text := waitBefore(n)
 			bs = []block{{CodeBusy, text, text, true}}
 		}
 		if len(bs) > 0 {

@@ -2018,6 +2018,8 @@ var Documents = class {
   #unlisted = /* @__PURE__ */ new Set();
   /** Ends that are not told while there is such a document. @type {[string, 'crashed' | 'replaced' | 'closed'][]} */
   #held = [];
+  /** Tabs to which a page is on its way that an agent has answered. @type {Set<number>} */
+  #answered = /* @__PURE__ */ new Set();
   /** @type {Set<number>} */
   #dead = /* @__PURE__ */ new Set();
   /** @type {Map<number, Set<() => void>>} */
@@ -2164,6 +2166,21 @@ var Documents = class {
       return;
     }
   }
+  /** An agent answers a page's load in a tab: what comes there next may be its script's. @param {number} tab */
+  answers(tab) {
+    this.#answered.add(tab);
+  }
+  /**
+   * A document has come to a tab. One that an agent has answered counts as one with a script,
+   * also after a fence, which could not list it.
+   * @param {number} tab @param {string} document
+   */
+  arrived(tab, document2) {
+    if (!this.#answered.delete(tab) || this.#scripts.has(document2)) return;
+    this.#unlisted.add(document2);
+    this.script(tab, document2);
+    this.#events.spread();
+  }
   /** The list that a fence is answered with: what the daemon knows from here on. */
   list() {
     this.#unlisted.clear();
@@ -2212,6 +2229,7 @@ var Documents = class {
   }
   /** @param {number} tab */
   removed(tab) {
+    this.#answered.delete(tab);
     const before = this.current(tab);
     this.#tabs.delete(tab);
     this.#groups.delete(tab);
@@ -3427,7 +3445,8 @@ var People = class {
    */
   takeOver(pressedMs, stop) {
     const known = this.#memory.hold;
-    const hold = { since_ms: this.#browser.wallMs(), ...known, id: this.#browser.uuid() };
+    const before = known && known === this.#told ? { since_ms: known.since_ms } : known;
+    const hold = { since_ms: this.#browser.wallMs(), ...before, id: this.#browser.uuid() };
     const next = stop ? { ...hold, stop_page: true, tabs: stop } : hold;
     this.#gate.hold = next;
     this.#gate.close();
@@ -3849,6 +3868,8 @@ function moved(child, frame) {
 var Sessions = class {
   /** @type {Map<number, Session>} */
   #sessions = /* @__PURE__ */ new Map();
+  /** What an order lets go on. @type {WeakMap<object, Paused>} */
+  #going = /* @__PURE__ */ new WeakMap();
   #browser;
   #gate;
   #documents;
@@ -3975,15 +3996,23 @@ var Sessions = class {
       session.fetching.add(order.session ?? "");
     } else if (method === "Fetch.disable") {
       this.#forgetFetch(session, order.session ?? "");
-    } else if (ANSWERS_PAGE.has(method)) {
-      session.everyDocument = true;
+    } else if (GOES_ON.has(method)) {
+      const held = session.paused.get(pausedKey(order.session ?? "", params.requestId));
+      if (held) this.#going.set(order, held);
+      if (ANSWERS_PAGE.has(method)) {
+        session.everyDocument = true;
+        if (held?.page) this.#documents.answers(order.tab);
+      }
     }
   }
   /** An order's promise has settled. @param {Order} order @param {boolean} [done] */
   answered(order, done = false) {
     const session = this.#sessions.get(order.tab);
     session?.open.delete(order);
-    if (done && GOES_ON.has(order.method)) session?.paused.delete(pausedKey(order.session ?? "", order.params.requestId));
+    const went = done && this.#going.get(order);
+    if (!went) return;
+    const key = pausedKey(went.child, went.requestId);
+    if (session?.paused.get(key) === went) session.paused.delete(key);
   }
   /** Whether the lease was told of a request that is held back. @param {number} tab @param {string} child @param {unknown} requestId */
   paused(tab, child, requestId) {
@@ -3993,9 +4022,9 @@ var Sessions = class {
    * A request is held back. One that is not the lease's to hold goes on.
    * @param {Session} session @param {string} child @param {any} params @param {boolean} auth
    */
-  #pause(session, child, { requestId, request }, auth) {
+  #pause(session, child, { requestId, request, resourceType }, auth) {
     if (session.paused.size < MAX_REQUESTS && this.#events.holds(session.tab, child, String(request?.url))) {
-      session.paused.set(pausedKey(child, requestId), { child, requestId, auth });
+      session.paused.set(pausedKey(child, requestId), { child, requestId, auth, page: resourceType === "Document" });
     } else if (auth) {
       void this.#system(session.tab, "Fetch.continueWithAuth", { requestId, authChallengeResponse: { response: "Default" } }, void 0, child);
     } else {
@@ -4404,6 +4433,7 @@ function clean(method, params) {
         }
       };
     case "Fetch.requestPaused":
+    case "Fetch.authRequired":
       return {
         ...params,
         request: { ...params.request, headers: withoutSecrets(params.request?.headers) },
@@ -4491,6 +4521,8 @@ var Watch = class {
    * @param {number} tab @param {string} child @param {string} url
    */
   holds(tab, child, url) {
+    const { grant } = this.#gate;
+    if (!grant || this.#browser.monoMs() >= grant.monoMs || this.#browser.wallMs() >= grant.wallMs) return false;
     if (!this.#open() || !this.#told.has(tab) || !this.#tabs.visible(tab) || !this.#tabs.allowed(this.#url(tab))) return false;
     const frame = child ? this.#sessions.child(tab, child) ?? "" : "";
     return (!isPlace(frame) || this.#tabs.allowed(frame)) && isWeb(url) && this.#tabs.allowed(url);
@@ -4950,7 +4982,9 @@ var Dock = class {
   /** @param {number} tab @param {string} before @param {string} after '' if the tab is gone */
   #replaced(tab, before, after) {
     this.ledger.replaced(tab, before);
-    if (after && this.sessions.everyDocument(tab) && this.documents.script(tab, after)) this.memory.store();
+    if (!after) return;
+    this.documents.arrived(tab, after);
+    if (this.sessions.everyDocument(tab) && this.documents.script(tab, after)) this.memory.store();
   }
   /** @param {string} document @param {string} how */
   #documentEnded(document2, how) {

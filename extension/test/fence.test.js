@@ -230,7 +230,7 @@ async function holding() {
   it.cmd({kind: 'watch', method: '', expect: {}, class: 'read'});
   it.cmd({method: 'Fetch.enable', params: {patterns: []}});
   await settle();
-  it.pauses('R7');
+  it.pauses('R7', {resourceType: 'Document'});
   return it;
 }
 
@@ -290,6 +290,49 @@ test('an answered request is let go of once the browser has taken the answer; a 
   it.fake.commit(1, 'D2');
   it.fence(3);
   assert.deepEqual(it.port.last('fenced').documents.filter((d) => d.why === 'agent_script').map((d) => d.document).toSorted(), ['D1', 'D2']);
+});
+
+test('a request that asks for a password is told without its cookies', async () => {
+  const it = await holding();
+  it.fake.emit('debuggerEvent', 1, '', 'Fetch.authRequired', {
+    requestId: 'R8', request: {url: 'https://shop.test/a', headers: {Cookie: 'sid=1', Accept: '*/*'}}, authChallenge: {realm: 'shop'},
+  });
+  assert.deepEqual(it.port.last('cdp.event').params.request.headers, {Accept: '*/*'});
+});
+
+test('a page that an agent answered and that comes after the fence counts as one with its script', async () => {
+  const it = await holding();
+  it.cmd({method: 'Fetch.fulfillRequest', params: {requestId: 'R7', responseCode: 200}, effect: true, script: true});
+  await settle();
+  it.fence(3);
+  await until('drained', () => it.port.last('drained')?.epoch === 3);
+  it.fake.commit(1, 'D2');
+  await settle();
+  it.fence(4);
+  assert.deepEqual(it.port.last('fenced').documents.filter((d) => d.why === 'agent_script').map((d) => d.document).toSorted(), ['D1', 'D2']);
+  it.fake.commit(1, 'D3');
+  await settle();
+  it.fence(5);
+  assert.ok(!it.port.last('fenced').documents.some((d) => d.document === 'D3'), 'the next one is the person’s');
+});
+
+test('a request that is held back again before its first answer has settled stays held', async () => {
+  const it = await holding();
+  let settled = (/** @type {any} */ value) => {};
+  it.fake.answers['Fetch.continueRequest'] = () => new Promise((resolve) => (settled = resolve));
+  it.cmd({method: 'Fetch.continueRequest', params: {requestId: 'R7', interceptResponse: true}, effect: true});
+  await settle();
+  it.pauses('R7');
+  settled({});
+  await settle();
+  assert.equal(it.dock.sessions.paused(1, '', 'R7'), true);
+});
+
+test('past the grant’s time nothing more is held back', async () => {
+  const it = await holding();
+  it.fake.mono += 3_600_000;
+  it.pauses('R8');
+  assert.deepEqual(it.fake.did.at(-1).slice(2), ['Fetch.continueRequest', {requestId: 'R8'}]);
 });
 
 test('held buttons are let go outside the page, keys let go, paused requests failed, before the barrier', async () => {

@@ -161,6 +161,17 @@ test('a press after Hand back is another: what answers the first one leaves it',
   assert.equal(it.dock.gate.hold, null);
 });
 
+test('that pages are to end is said again with the next press only if it was not told', async () => {
+  for (const linked of [true, false]) {
+    const it = await rig();
+    const popup = it.popup();
+    if (linked) it.up('n1', 1);
+    popup.say({t: 'stop_page', tabs: [{tab: 1}], pressed_ms: 1});
+    popup.say({t: 'takeover', pressed_ms: 2});
+    assert.equal(it.dock.gate.hold.stop_page, linked ? undefined : true);
+  }
+});
+
 test('without a daemon: Take over holds, and what needs it says that nothing was asked', async () => {
   const it = await rig();
   const popup = it.popup();
