@@ -74,6 +74,10 @@ func main() {
 		return
 	}
 	manager.Stage()
+	if len(os.Args) > 1 {
+		usage()
+		os.Exit(2)
+	}
 	code, err := run()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
@@ -127,6 +131,15 @@ func run() (int, error) {
 		s.print(os.Stdout)
 	}
 	return 0, errors.Join(failed...)
+}
+
+// usage names what can be measured. There are no arguments.
+func usage() {
+	fmt.Fprintln(os.Stderr, "usage: make bench, or ONLY=FIGURE,... make bench; the figures are:")
+	for _, p := range parts {
+		fmt.Fprintln(os.Stderr, "  "+strings.Join(p.names, " "))
+	}
+	fmt.Fprintln(os.Stderr, "  "+strings.Join(unitFigures, " "))
 }
 
 // wanted says whether ONLY names one of the figures, or nothing.
