@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -180,6 +182,12 @@ func evaluation(expression string) map[string]any {
 }
 
 // answered waits for the answer to a command, and says false if the socket ends first.
+func (x *tool) open() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.ended == nil
+}
+
 func (x *tool) answered(id int) bool {
 	for at := 0; ; {
 		x.mu.Lock()
@@ -495,4 +503,86 @@ func TestAFenceWithManyCommandsUnderWay(t *testing.T) {
 		must(t, k.Resume(k.ctx, 30*time.Second))
 	}
 	t.Logf("with 100 commands under way a takeover took %v", took)
+}
+
+// A client floods its page with commands and a person takes over in the middle; then the
+// agent goes on by every door. The page counts, and from the acknowledgement on its count
+// stands still. LATER is how many commands are tried after it.
+func TestNothingIsDispatchedAfterAFence(t *testing.T) {
+	t.Parallel()
+	later := 2_000
+	if n, err := strconv.Atoi(os.Getenv("LATER")); err == nil {
+		later = n
+	}
+	k := openDesk(t, "button", "")
+	k.dial()
+	pipe := k.hand.Pipe()
+	at, err := pipe.WaitTarget(k.ctx, "page", k.page)
+	must(t, err)
+	own, err := pipe.Attach(k.ctx, at.ID)
+	must(t, err)
+	count := func() (n int) {
+		t.Helper()
+		must(t, pipe.Eval(k.ctx, own, "globalThis.seen", &n))
+		return n
+	}
+	must(t, pipe.Eval(k.ctx, own, "globalThis.seen = 0", nil))
+
+	x := k.tool(k.cdpURL())
+	page := x.page()
+	flood := make(chan int)
+	go func() {
+		var ids []int
+		for {
+			id, err := x.send(page, "Runtime.evaluate", map[string]any{"expression": "seen++"})
+			if err != nil {
+				break
+			}
+			// A hundred without an answer; with many more the endpoint would end it.
+			for ids = append(ids, id); len(ids) > 100 && !x.answered(ids[len(ids)-100]) && x.open(); {
+				time.Sleep(time.Millisecond)
+			}
+			if !x.open() {
+				break
+			}
+		}
+		flood <- len(ids)
+	}()
+	k.await("the flood", func() bool { return count() > 100 })
+	epoch := k.Lease.Epoch
+	_, err = k.d.Control.Change(k.ctx, k.slot(), client.Takeover, wire.ChangeRequest{By: "test"})
+	must(t, err)
+	k.status("the acknowledgement", func(s *core.Status) bool {
+		return s.Authority.Epoch > epoch && s.Authority.Fence != "pending" && s.Authority.Fence != "unacknowledged"
+	})
+	before := count()
+
+	var refused, other atomic.Int64
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() {
+			for i := range later / 16 {
+				if i%100 == 0 {
+					if conn, status, _ := dialTool(k.ctx, k.Lease.CDPURL, nil); conn != nil || status != http.StatusForbidden {
+						other.Add(1)
+					}
+				}
+				_, err := k.Act(k.ctx, client.NewID(), wire.Act{Verb: "evaluate", Expression: "seen++"}, 0)
+				if codeOf(err) == core.CodeFenced {
+					refused.Add(1)
+				} else {
+					other.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	sent := <-flood
+	x.closed()
+	k.status("the drain", func(s *core.Status) bool { return s.Authority.Fence == "drained" })
+	after := count()
+	t.Logf("of %d commands of the flood %d were dispatched before the acknowledgement; after it %d were refused, %d answered otherwise, %d dispatched", sent, before, refused.Load(), other.Load(), after-before)
+	if after != before || other.Load() != 0 || int(refused.Load()) != later/16*16 {
+		t.Errorf("something was dispatched after the fence")
+	}
 }
