@@ -21,7 +21,7 @@ who, when and why. Say only what you have seen: another try of an action that wa
 applied is done twice.`,
 		Example: `  sessiondock resolve 01JZ8M3T6V4Q0W9YB2C7D5E1FG --applied --note "saved once"
   sessiondock resolve 01JZ8M3T6V4Q0W9YB2C7D5E1FG --not-applied --if-epoch 7`,
-		Args:    names("ACTION"),
+		Args: names("ACTION"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if applied == notApplied {
 				return usage(c, "say either --applied or --not-applied")
