@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -11,14 +12,19 @@ import (
 )
 
 // read runs f in one transaction of a reader: all that it sees is of one moment, and
-// neither waits for the writer nor keeps it waiting.
+// neither waits for the writer nor keeps it waiting. A corrupt database is never opened
+// again: what can be read of it is read as it is.
 func (s *Store) read(f func(*sql.Tx) error) error {
-	if err := s.ready(); err != nil {
+	damage := s.damage.Load()
+	if err := s.ready(); err != nil && (damage == nil || !errors.Is(err, ErrMustReopen)) {
 		return err
 	}
 	s.readerMu.RLock()
 	reader := s.reader
 	s.readerMu.RUnlock()
+	if reader == nil && damage != nil {
+		return damage
+	}
 	if reader == nil {
 		return ErrMustReopen // it is being opened again
 	}

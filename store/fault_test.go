@@ -95,6 +95,18 @@ func TestFailedCommitIsUncertain(t *testing.T) {
 	commit(t, s, d)
 }
 
+// TestACorruptDatabaseIsReadAfterAFailedCommit: it is never opened again, and what can be
+// read of it still is.
+func TestACorruptDatabaseIsReadAfterAFailedCommit(t *testing.T) {
+	s := world(t)
+	s.mustReopen.Store(true) // as after a COMMIT that failed
+	wantCode(t, s.refusal(corrupt(s.path, "a page is bad")), core.CodeUnavailable, "is corrupt")
+	wantCode(t, s.Reopen(), core.CodeUnavailable, "is corrupt")
+	if page, err := s.Events(core.EventQuery{Limit: 1}); err != nil || len(page.Entries) != 1 {
+		t.Errorf("read %+v, %v", page, err)
+	}
+}
+
 // TestFullDatabaseRefusesAndGoesOn: the limit is met before COMMIT, so it is known
 // that nothing was written.
 func TestFullDatabaseRefusesAndGoesOn(t *testing.T) {

@@ -132,8 +132,9 @@ func (e *Engine) link(slot core.SlotName) Link {
 	return e.links[slot]
 }
 
-// recordWait is how long a takeover that the extension has acknowledged waits for its
-// record, before the person is told that control is theirs and the record not written.
+// recordWait is how long a takeover waits for its record before it is noted; and, once the
+// extension has acknowledged it, before the person is told that control is theirs and the
+// record not written.
 const recordWait = 100 * time.Millisecond
 
 // Takeover gives a slot to a person: number and fence first, the record after. It
@@ -186,6 +187,7 @@ func (e *Engine) Takeover(ctx context.Context, in core.Takeover) (core.Result, *
 			}
 		})
 	}
+	slow := time.After(recordWait)
 	var late <-chan time.Time
 	for {
 		select {
@@ -197,15 +199,19 @@ func (e *Engine) Takeover(ctx context.Context, in core.Takeover) (core.Result, *
 			late = time.After(recordWait)
 		case res := <-r.reply:
 			if res.Refusal != nil && res.Refusal.Detail["fence_sent"] == true {
-				res.Refusal = e.unwritten(in.Slot)
+				res.Refusal = e.unwritten(in.Slot, res.Refusal)
 			}
 			return res, nil
+		case <-slow:
+			e.noteNow() // a disk that hangs may never answer
 		case <-late:
 			e.noteNow()
 			return core.Result{}, e.Status(in.Slot)
 		case <-ctx.Done():
+			e.noteNow()
 			return e.result(ctx, r), nil
 		case <-e.stopped:
+			e.noteNow()
 			return e.result(ctx, r), nil
 		}
 	}

@@ -111,10 +111,12 @@ func New(store Store, sup supervise.Supervisor, clock Clock, log *slog.Logger, o
 		cancel()
 		return nil, err
 	}
-	inputs := []core.Input{core.Restarted{Clean: e.endedBefore()}}
+	var inputs []core.Input
 	for _, taken := range e.remembered() {
 		inputs = append(inputs, taken)
 	}
+	// It comes last: it numbers above what was issued, and gives the hosts time to come back.
+	inputs = append(inputs, core.Restarted{Clean: e.endedBefore()})
 	all, err := e.decideAnew(inputs)
 	if err != nil {
 		cancel()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -815,12 +816,19 @@ func TestNothingIsWrittenToACorruptDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
+	if res := e.Submit(t.Context(), core.CreateSlot{Name: "taken", By: "human:test"}); res.Refusal != nil {
+		t.Fatal(res.Refusal)
+	}
 	st.now.Store(true)
 	for range 3 { // the first that meets it, and those after it
 		res := e.Submit(t.Context(), core.CreateSlot{Name: "shop", By: "human:test"})
 		if r := res.Refusal; r == nil || r.Code != core.CodeUnavailable || r.Message != "it is corrupt" || r.Hint != "move it aside" {
 			t.Errorf("answered %+v", r)
 		}
+	}
+	res, _ := e.Takeover(t.Context(), core.Takeover{Slot: "taken", Surface: "cli", By: "human:test"})
+	if r := res.Refusal; r == nil || r.Detail["fence_sent"] != true || !strings.Contains(r.Message, "it is corrupt") || r.Hint != "move it aside" {
+		t.Errorf("a takeover is answered %+v", r)
 	}
 }
 

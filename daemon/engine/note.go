@@ -31,17 +31,17 @@ type noted struct {
 	Epoch   core.Epoch    `json:"epoch"`
 	Surface string        `json:"surface"`
 	Hold    core.HoldID   `json:"hold,omitempty"`
-	By      core.By       `json:"by"`
 }
 
 const (
-	// noteWithin is how long an answer waits for the note.
-	noteWithin = 50 * time.Millisecond
-	noteEvery  = 50 * time.Millisecond
-	maxNote    = 4 << 20
+	// noteEvery is how long an answer waits for the note, and how often one that is not
+	// up to date is tried again.
+	noteEvery = 50 * time.Millisecond
+	maxNote   = 4 << 20
 )
 
-// read takes up what an earlier daemon has left. What cannot be read is set aside.
+// read takes up what an earlier daemon has left. A file that cannot be read is set aside, an
+// entry that cannot be meant is left out: an error says of either, beside what is good.
 func (n *note) read() (all []noted, err error) {
 	if n.path == "" {
 		return nil, nil
@@ -57,23 +57,41 @@ func (n *note) read() (all []noted, err error) {
 	if err == nil {
 		text, err = os.ReadFile(n.path)
 	}
+	var entries []json.RawMessage
 	if err == nil {
-		err = json.Unmarshal(text, &all)
-	}
-	for _, v := range all {
-		if e := core.CheckName("slot", string(v.Slot)); err == nil && e != nil {
-			err = e
-		}
-		if e := core.CheckName("surface", v.Surface); err == nil && e != nil {
-			err = e
-		}
+		err = json.Unmarshal(text, &entries)
 	}
 	if err != nil {
 		aside := n.path + ".bad"
 		return nil, errors.Join(fmt.Errorf("%s, set aside as %s: %w", n.path, aside, err), os.Rename(n.path, aside))
 	}
-	n.holds.Store(&all)
-	return all, nil
+	for i, text := range entries {
+		if v, e := readNoted(text); e != nil {
+			err = errors.Join(err, fmt.Errorf("%s, entry %d, left out: %w", n.path, i+1, e))
+		} else {
+			all = append(all, v)
+		}
+	}
+	return all, err
+}
+
+func readNoted(text []byte) (v noted, err error) {
+	if err := json.Unmarshal(text, &v); err != nil {
+		return v, err
+	}
+	if e := core.CheckName("slot", string(v.Slot)); e != nil {
+		return v, e
+	}
+	if e := core.CheckName("surface", v.Surface); e != nil {
+		return v, e
+	}
+	if v.Epoch == 0 || v.Epoch > core.MaxEpoch {
+		return v, fmt.Errorf("no slot has epoch %d", v.Epoch)
+	}
+	if core.CheckName("hold", string(v.Hold)) != nil {
+		v.Hold = "" // the slot is the person's all the same
+	}
+	return v, nil
 }
 
 // put makes the file hold what the function says, which is asked under the lock: of two
@@ -83,15 +101,20 @@ func (n *note) put(unrecorded func() []core.Takeover) (left int, err error) {
 	defer n.mu.Unlock()
 	var all []noted
 	for _, t := range unrecorded() {
-		all = append(all, noted{t.Slot, t.Epoch, t.Surface, t.Hold, t.By})
+		all = append(all, noted{t.Slot, t.Epoch, t.Surface, t.Hold})
+	}
+	if _, err := os.Stat(n.path); err != nil {
+		n.holds.Store(nil) // somebody has removed it
 	}
 	switch {
-	case slices.Equal(all, n.held()):
-		return len(all), nil
+	case len(all) == 0:
+		if err = os.Remove(n.path); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
 	case n.path == "":
 		return len(all), errors.New("there is no place for it")
-	case len(all) == 0:
-		err = os.Remove(n.path)
+	case slices.Equal(all, n.held()):
+		return len(all), nil
 	default:
 		err = n.write(all)
 	}
@@ -125,19 +148,18 @@ func (n *note) has(t *core.Takeover) bool {
 }
 
 // noteNow notes what is out and not recorded, before somebody is answered. A directory that
-// hangs does not keep the answer.
+// hangs does not keep the answer, nor the engine's end, after which it still notes.
 func (e *Engine) noteNow() {
 	done := make(chan struct{})
-	e.background(func() {
+	go func() {
 		defer close(done)
 		if _, err := e.note.put(e.reg.Unrecorded); err != nil {
 			e.log.Warn("a takeover that is not recorded cannot be noted", "err", err)
 		}
-	})
+	}()
 	select {
 	case <-done:
-	case <-time.After(noteWithin):
-	case <-e.ctx.Done():
+	case <-time.After(noteEvery):
 	}
 	select {
 	case e.note.pending <- struct{}{}: // to be noted again, or taken out
@@ -167,29 +189,43 @@ func (e *Engine) keepNote() {
 	}
 }
 
-// remembered are the takeovers that an earlier daemon noted and did not record.
+// remembered are the takeovers that an earlier daemon noted and did not record. They have no
+// number: the restart gives one above all that were issued.
 func (e *Engine) remembered() []core.Takeover {
 	all, err := e.note.read()
 	if err != nil {
-		e.log.Error("the note of takeovers that are not recorded cannot be read: who had taken a slot over may have to do it again", "err", err)
+		e.log.Error("not all of the note of takeovers that are not recorded can be read: who had taken a slot over may have to do it again", "err", err)
 	}
 	var out []core.Takeover
 	for _, v := range all {
-		if s := e.state.Slots[v.Slot]; s != nil && s.PersonUntil < v.Epoch {
-			out = append(out, core.Takeover{Slot: v.Slot, Epoch: v.Epoch, Surface: v.Surface, Hold: v.Hold, By: v.By, FromPerson: true})
+		if s := e.state.Slots[v.Slot]; s != nil && !s.Removed && s.PersonUntil < v.Epoch {
+			out = append(out, core.Takeover{Slot: v.Slot, Surface: v.Surface, Hold: v.Hold, By: "human:" + v.Surface, FromPerson: true})
 		}
 	}
 	return out
 }
 
-// unwritten answers a takeover whose record cannot be written.
-func (e *Engine) unwritten(slot core.SlotName) *core.Error {
+// unwritten answers a takeover whose record cannot be written, for the reason that the
+// writer gave.
+func (e *Engine) unwritten(slot core.SlotName, why *core.Error) *core.Error {
 	e.noteNow()
 	taken, acknowledged := e.reg.Taken(slot)
-	if taken == nil || acknowledged || e.note.has(taken) {
-		return core.Refuse(core.CodeUnavailable, "the slot is yours and the fence is out, but the database cannot be written: the record follows when it can",
-			"look at the disk").With("fence_sent", true)
+	known := taken == nil || acknowledged || e.note.has(taken)
+	text, hint := "the slot is yours and the fence is out, but the database cannot be written: the record follows when it can", "look at the disk"
+	if !known {
+		text = "the slot is yours as long as this daemon runs: the fence is out, but neither the database nor a note for the next daemon can be written"
+		hint = "do not end the daemon; look at the disk, and then at the slot: sessiondock status " + string(slot)
 	}
-	return core.Refuse(core.CodeUnavailable, "the slot is yours as long as this daemon runs: the fence is out, but neither the database nor a note for the next daemon can be written",
-		"do not end the daemon; look at the disk, and then at the slot: sessiondock status "+string(slot)).With("fence_sent", true).With("noted", false)
+	if why.Detail["corrupt"] == true { // no record follows, and only another daemon mends it
+		text = "the slot is yours and the fence is out, but nothing is recorded any more: " + why.Message
+		if !known {
+			text = "the slot is yours as long as this daemon runs: the fence is out, but it is neither noted for the next daemon nor recorded: " + why.Message
+		}
+		hint = why.Hint
+	}
+	out := core.Refuse(core.CodeUnavailable, text, hint).With("fence_sent", true)
+	if !known {
+		out = out.With("noted", false)
+	}
+	return out
 }

@@ -1,10 +1,13 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,19 +17,37 @@ import (
 	"sessiondock.dev/sessiondock/store"
 )
 
-// full is the real store on a disk that is full from some moment on.
+// full is the real store on a disk that is full from some moment on, or hangs.
 type full struct {
 	*store.Store
-	now chan struct{} // closed when it is full
+	now  chan struct{} // closed when it is full
+	hang *sync.Mutex   // held while it hangs
 }
 
 func (f full) Commit(d *core.Delta) error {
+	f.hang.Lock()
+	defer f.hang.Unlock()
 	select {
 	case <-f.now:
 		return errors.New("the disk is full")
 	default:
 		return f.Store.Commit(d)
 	}
+}
+
+// eventually waits for what has to come to pass.
+func eventually(t *testing.T, what string, ready func() bool) {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Second); !ready(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("in vain: " + what)
+		}
+	}
+}
+
+func has(path, text string) bool {
+	b, err := os.ReadFile(path)
+	return err == nil && strings.Contains(string(b), text)
 }
 
 func openNoted(t *testing.T, path, note string) (*engine.Engine, full) {
@@ -39,7 +60,7 @@ func openNoted(t *testing.T, path, note string) (*engine.Engine, full) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st := full{Store: db, now: make(chan struct{})}
+	st := full{Store: db, now: make(chan struct{}), hang: new(sync.Mutex)}
 	e, err := engine.New(st, &enginetest.Launches{}, clock, enginetest.Log(), engine.Options{Note: note})
 	if err != nil {
 		db.Close()
@@ -84,14 +105,10 @@ func TestATakeoverWithoutARecordIsNoted(t *testing.T) {
 	if res := e.Submit(t.Context(), core.Resume{Lease: "lease-1", Cap: "cap"}); res.Refusal == nil || res.Refusal.Code != core.CodeHeld {
 		t.Errorf("the agent resumes: %v", res.Refusal)
 	}
-	for end := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if _, err := os.Stat(note); errors.Is(err, os.ErrNotExist) {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal("the note of a takeover that is recorded stays")
-		}
-	}
+	eventually(t, "the note of a takeover that is recorded to be removed", func() bool {
+		_, err := os.Stat(note)
+		return errors.Is(err, os.ErrNotExist)
+	})
 	// An old note that came back says nothing new: it is recorded.
 	if res := e.Submit(t.Context(), core.Handback{Slot: "shop", By: "human:test"}); res.Refusal != nil {
 		t.Fatal(res.Refusal)
@@ -130,7 +147,7 @@ func TestATakeoverThatNothingRemembersSaysSo(t *testing.T) {
 
 // A note that cannot be read is set aside, and the daemon serves.
 func TestABrokenNoteIsSetAside(t *testing.T) {
-	for name, text := range map[string]string{"no JSON": "{", "no name": `[{"slot":"../x","epoch":1,"surface":"cli"}]`} {
+	for name, text := range map[string]string{"no JSON": "{", "no list": `{"slot":"shop"}`} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			note := filepath.Join(dir, "takeovers.json")
@@ -145,4 +162,148 @@ func TestABrokenNoteIsSetAside(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Whatever a note says, the daemon starts, and one entry that cannot be meant costs nobody
+// else the slot.
+func TestAnEntryThatCannotBeMeantIsLeftOut(t *testing.T) {
+	for name, entry := range map[string]string{
+		"no name":       `{"slot":"../x","epoch":1,"surface":"cli"}`,
+		"no entry":      `7`,
+		"no epoch":      `{"slot":"other","surface":"cli"}`,
+		"no integer":    `{"slot":"other","epoch":18446744073709551616,"surface":"cli"}`,
+		"no slot's":     `{"slot":"other","epoch":18446744073709551615,"surface":"cli"}`,
+		"not reserved":  `{"slot":"other","epoch":9007199254740991,"surface":"cli"}`,
+		"a hold's name": `{"slot":"other","epoch":2,"surface":"cli","hold":"' \u0000","by":"\u0000"}`,
+		"no such slot":  `{"slot":"gone","epoch":2,"surface":"cli"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path, note := filepath.Join(dir, "state.db"), filepath.Join(dir, "takeovers.json")
+			e, st := openNoted(t, path, note)
+			for _, slot := range []core.SlotName{"other", "shop"} {
+				if res := e.Submit(t.Context(), core.CreateSlot{Name: slot, By: "human:test"}); res.Refusal != nil {
+					t.Fatal(res.Refusal)
+				}
+			}
+			e.Close()
+			st.Close()
+			if err := os.WriteFile(note, []byte("["+entry+`,{"slot":"shop","epoch":2,"surface":"cli"}]`), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			e, st = openNoted(t, path, note)
+			defer st.Close()
+			defer e.Close()
+			if a := e.Status("shop").Authority; a.Holder.Kind != "human" {
+				t.Errorf("the slot that was taken over is %+v", a)
+			}
+			eventually(t, "the note to be removed", func() bool {
+				_, err := os.Stat(note)
+				return errors.Is(err, os.ErrNotExist)
+			})
+		})
+	}
+}
+
+// After a restart with a note the slot's host has as long to come back as without one.
+func TestANoteLeavesTheHostTimeToComeBack(t *testing.T) {
+	dir := t.TempDir()
+	path, note := filepath.Join(dir, "state.db"), filepath.Join(dir, "takeovers.json")
+	e, st := openNoted(t, path, note)
+	for _, in := range []core.Input{core.CreateSlot{Name: "shop", By: "human:test"}, core.StartSlot{Slot: "shop", By: "human:test"}} {
+		if res := e.Submit(t.Context(), in); res.Refusal != nil {
+			t.Fatal(res.Refusal)
+		}
+	}
+	if !e.Wait(t.Context(), "shop", 5*time.Second, func(s *core.State, _ core.Now) bool {
+		l := s.Slots["shop"].Launch
+		return l != nil && l.State == "running"
+	}) {
+		t.Fatal("the browser did not start")
+	}
+	e.Attach("shop", &link{nonce: "link-1"})
+	if res := e.Submit(t.Context(), core.Hello{Slot: "shop", Nonce: "link-1", Instance: "worker-1"}); res.Refusal != nil {
+		t.Fatal(res.Refusal)
+	}
+	epoch := e.Status("shop").Authority.Epoch
+	e.Close()
+	st.Close()
+	if err := os.WriteFile(note, fmt.Appendf(nil, `[{"slot":"shop","epoch":%d,"surface":"cli"}]`, epoch+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e, st = openNoted(t, path, note)
+	defer st.Close()
+	defer e.Close()
+	e.View(func(s *core.State, now core.Now) {
+		v := s.Slots["shop"]
+		if left := v.Fence.Deadline.LeftMs(now); v.Holder.Kind != "human" || v.Fence.State != "pending" || left <= core.FenceAckMs {
+			t.Errorf("held by %+v; the fence is %s, and has %d ms left", v.Holder, v.Fence.State, left)
+		}
+	})
+}
+
+// A disk that hangs answers nobody, and the takeover of a slot without a browser is noted
+// all the same: while it waits, when nobody waits any more, and at the daemon's end.
+func TestATakeoverIsNotedWhileTheDiskHangs(t *testing.T) {
+	dir := t.TempDir()
+	note := filepath.Join(dir, "takeovers.json")
+	e, st := openNoted(t, filepath.Join(dir, "state.db"), note)
+	defer st.Close()
+	end := sync.OnceFunc(e.Close)
+	defer end()
+	slots := []core.SlotName{"waits", "leaves", "late"}
+	for _, slot := range slots {
+		if res := e.Submit(t.Context(), core.CreateSlot{Name: slot, By: "human:test"}); res.Refusal != nil {
+			t.Fatal(res.Refusal)
+		}
+	}
+	take := func(ctx context.Context, slot core.SlotName) {
+		e.Takeover(ctx, core.Takeover{Slot: slot, Surface: "cli", By: "human:test"})
+	}
+	st.hang.Lock()
+	release := sync.OnceFunc(st.hang.Unlock)
+	defer release()
+	var group sync.WaitGroup
+	group.Go(func() { take(t.Context(), "waits") })
+	eventually(t, "the note of a takeover that waits for its record", func() bool { return has(note, `"waits"`) })
+	left, cancel := context.WithCancel(t.Context())
+	cancel()
+	take(left, "leaves")
+	if !has(note, `"leaves"`) {
+		t.Error("a takeover that nobody waits for is not noted")
+	}
+	release()
+	group.Wait()
+	end()
+	take(t.Context(), "late")
+	if !has(note, `"late"`) {
+		t.Error("a takeover at the daemon's end is not noted")
+	}
+}
+
+// A note that somebody removes is written anew, and where that fails the status says so.
+func TestANoteThatIsRemovedIsWrittenAnew(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	note := filepath.Join(dir, "takeovers.json")
+	e, st := openNoted(t, filepath.Join(t.TempDir(), "state.db"), note)
+	defer st.Close()
+	defer e.Close()
+	if res := e.Submit(t.Context(), core.CreateSlot{Name: "shop", By: "human:test"}); res.Refusal != nil {
+		t.Fatal(res.Refusal)
+	}
+	close(st.now)
+	e.Takeover(t.Context(), core.Takeover{Slot: "shop", Surface: "cli", By: "human:test"})
+	if err := os.Remove(note); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the note to be written anew", func() bool { return has(note, `"shop"`) })
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the status to say that nothing remembers the takeover", func() bool {
+		return strings.Contains(e.Status("shop").Sentences.Authority, "as long as this daemon runs")
+	})
 }

@@ -393,7 +393,7 @@ func (e *Engine) putOff(r request) {
 	}
 	refusal := core.Refuse(core.CodeUnavailable, "the database cannot be written", "look at the disk; a takeover works all the same")
 	if why, ok := errors.AsType[*core.Error](e.why); ok && why.Detail["corrupt"] == true {
-		refusal = core.Refuse(core.CodeUnavailable, why.Message, why.Hint)
+		refusal = core.Refuse(core.CodeUnavailable, why.Message, why.Hint).With("corrupt", true)
 	}
 	if act, ok := r.in.(core.Act); ok {
 		e.payloads.take(act.Action)

@@ -27,6 +27,7 @@ type entry struct {
 	holder  core.Holder
 	hold    core.HoldID // the last hold that was answered
 	ahead   bool        // epoch is not in the state yet
+	removed bool        // the slot is, in the state
 	// record is the takeover that took the number, until it is in the state. A database
 	// that cannot be written does not lose it.
 	record *core.Takeover
@@ -77,7 +78,8 @@ func (r *Register) Sync(slots []*core.Slot) {
 			r.slots[s.Name] = e
 		}
 		e.ceiling = max(e.ceiling, s.Ceiling)
-		if e.record != nil && s.PersonUntil >= e.record.Epoch {
+		// Of a slot that was removed meanwhile no record will come.
+		if e.removed = s.Removed; e.removed || e.record != nil && s.PersonUntil >= e.record.Epoch {
 			e.record = nil
 		}
 		if s.Epoch < e.epoch {
@@ -168,7 +170,7 @@ func (r *Register) Takeover(in core.Takeover, up core.Nonce) (Issued, *core.Erro
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.slots[in.Slot]
-	if e == nil {
+	if e == nil || e.removed {
 		return Issued{}, core.Refuse(core.CodeNotFound, fmt.Sprintf("there is no slot %q", in.Slot), "sessiondock slot list")
 	}
 	if in.Hold != "" && in.Hold == e.hold {

@@ -68,3 +68,25 @@ func TestANumberIsClaimedOnce(t *testing.T) {
 		t.Errorf("epoch %d, the takeover has %d", got, in.Epoch)
 	}
 }
+
+// A slot that is removed while it is taken over gets no record, and nobody waits for one; a
+// takeover after that is refused at once.
+func TestNobodyWaitsForTheRecordOfASlotThatIsGone(t *testing.T) {
+	s, r := slot(t)
+	res := core.Step(s, now, nil, core.RemoveSlot{Name: "shop", By: "human:test"})
+	take(t, r)
+	s.Apply(&res.Delta)
+	r.Sync(res.Delta.Slots)
+	if out := r.Unrecorded(); len(out) > 0 {
+		t.Errorf("still to be recorded: %+v", out)
+	}
+	in := core.Takeover{Slot: "shop", Surface: "cli", By: "human:cli"}
+	if _, err := r.Takeover(in, ""); err == nil || err.Code != core.CodeNotFound {
+		t.Errorf("a slot that is gone is taken over: %v", err)
+	}
+	res = core.Step(s, now, r.Floor(), core.CreateSlot{Name: "shop", By: "human:test"})
+	r.Sync(res.Delta.Slots)
+	if _, err := r.Takeover(in, ""); err != nil {
+		t.Errorf("one that is there again is not taken over: %v", err)
+	}
+}
