@@ -223,7 +223,7 @@ func TestUnrecordedTakeover(t *testing.T) {
 	home, _ := demo.InHome()
 	k := openLonely(t, home)
 	before := k.Lease.Epoch
-	end := hang(t, k.d.PID(), time.Minute)
+	end := hang(t, k.d.PID(), 5*time.Minute)
 	k.stuck()
 	k.takeOver("cli")
 	killPID(t, k.d.PID())
