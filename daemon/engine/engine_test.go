@@ -73,6 +73,7 @@ type gated struct {
 	*store.Store
 	mu   sync.Mutex
 	hang chan struct{}
+	hung atomic.Int64 // commits that have come to a hang
 	fail bool
 	kept bool // the failing commit is on the disk all the same
 	down int  // so many reopenings fail
@@ -102,6 +103,7 @@ func (g *gated) Commit(d *core.Delta) error {
 	g.fail = false
 	g.mu.Unlock()
 	if hang != nil {
+		g.hung.Add(1)
 		<-hang
 	}
 	if fail && !kept {

@@ -11,18 +11,25 @@ import (
 // TestAliveWithAHungDisk: takeovers work then, so nobody may end the daemon for it.
 func TestAliveWithAHungDisk(t *testing.T) {
 	r := newRig(t)
-	if !r.e.Alive(time.Nanosecond) {
-		t.Error("a writer that has nothing to do is not alive")
+	soon := func(what string, so func() bool) {
+		t.Helper()
+		for start := time.Now(); !so(); time.Sleep(time.Millisecond) {
+			if time.Since(start) > 10*time.Second {
+				t.Fatal(what)
+			}
+		}
 	}
+	soon("a writer that has nothing to do is not alive", func() bool { return r.e.Alive(time.Nanosecond) })
 	hang := make(chan struct{})
 	r.st.mu.Lock()
 	r.st.hang = hang
 	r.st.mu.Unlock()
 	done := make(chan core.Result, 1)
 	go func() { done <- r.e.Submit(r.ctx, core.CreateSlot{Name: "x", By: "human:test"}) }()
+	soon("the writer has not come to the disk", func() bool { return r.st.hung.Load() > 0 })
 	for range 20 {
-		time.Sleep(5 * time.Millisecond)
-		if !r.e.Alive(time.Millisecond) {
+		time.Sleep(time.Millisecond)
+		if !r.e.Alive(time.Nanosecond) {
 			t.Fatal("a writer that waits for the disk is not alive")
 		}
 	}
