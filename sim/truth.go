@@ -136,7 +136,7 @@ func (t *truth) reopened(s *core.State) {
 // numbers.
 func (t *truth) restarted(w *world, s *core.State) {
 	for name, slot := range s.Slots {
-		if !t.restored && slot.Epoch <= t.numbers[name] {
+		if !t.restored && !slot.Removed && slot.Epoch <= t.numbers[name] {
 			w.violated("I1", "%s is at epoch %d; a person was given %d", name, slot.Epoch, t.numbers[name])
 		}
 	}

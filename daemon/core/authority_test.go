@@ -560,6 +560,21 @@ func TestTheLastPressIsTheOneAnswered(t *testing.T) { // I3
 	}
 }
 
+// A takeover may be given a number while its slot is being removed: no record of it comes,
+// and a daemon that is started again does not know of it.
+func TestASlotThatIsMadeAgainIsNumberedAboveWhatWasOut(t *testing.T) { // I1
+	w := estate(t, "a")
+	w.must(core.RemoveBinding{Name: "a", By: "human:cli"})
+	w.must(core.RemoveSlot{Name: "a", By: "human:cli"})
+	given := w.s.Slots["a"].Ceiling
+	w.refused(core.CodeNotFound, core.Takeover{Slot: "a", Epoch: given, Surface: "cli", By: "human:cli"})
+	w.must(core.Restarted{})
+	w.must(core.CreateSlot{Name: "a", By: "human:cli"})
+	if got := w.s.Slots["a"].Epoch; got <= given {
+		t.Errorf("it is at epoch %d, and a person was given %d", got, given)
+	}
+}
+
 func TestAWaitEndsWithItsDelegation(t *testing.T) {
 	w := estate(t, "a")
 	w.must(core.Delegate{ID: "short", Hash: "token-short", Binding: "a", Agent: "brief", ForMs: 10_000, By: "human:test"})

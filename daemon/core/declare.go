@@ -29,9 +29,10 @@ func (t *tx) createSlot(in CreateSlot) *Error {
 		if !s.Removed {
 			return Refuse(CodeConflict, fmt.Sprintf("slot %s exists", in.Name), "sessiondock slot show "+string(in.Name))
 		}
-		// A tombstone is taken up again: its epochs are never issued twice (I1).
+		// A tombstone is taken up again: its epochs are never issued twice (I1), nor one that a
+		// takeover was given while it was being removed.
 		s = t.slot(in.Name)
-		s.Removed, s.Display = false, in.Display
+		s.Removed, s.Display, s.Epoch = false, in.Display, s.Ceiling
 		t.raise(s)
 		t.log("slot created", s, "", "", "again, above its former epoch")
 		return nil
