@@ -223,7 +223,7 @@ func TestStaleStopDoesNotReachANewerLaunch(t *testing.T) {
 	mustCode(t, err, core.CodeConflict) // the slot is taken
 }
 
-func TestLaunchOfAnotherBoot(t *testing.T) {
+func TestLaunchOfAnotherBoot(t *testing.T) { // I12
 	f := setup(t, polite)
 	l := core.Launch{ID: "L", BootID: "another", Identity: core.Identity{KeeperPID: os.Getpid(), KeeperStart: 1}}
 	mustCode(t, adopt(f.d.Adopt(f.ctx(), f.slot, l)), core.CodeNotFound)

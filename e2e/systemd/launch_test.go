@@ -99,7 +99,7 @@ func TestTheNextDaemonAdopts(t *testing.T) {
 
 // TestAnotherInvocationIsLeftAlone: whoever started the unit anew has a unit of the same
 // name; it is not the launch.
-func TestAnotherInvocationIsLeftAlone(t *testing.T) {
+func TestAnotherInvocationIsLeftAlone(t *testing.T) { // I12
 	f := setup(t, standin.Polite)
 	l := f.start()
 	stale := l
