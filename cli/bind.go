@@ -99,7 +99,7 @@ last look does not cover: sessiondock probe --help.`,
 	f.StringVar(&probe, "probe", "", "how account and results are checked, a JSON `FILE`")
 	f.StringVar(&r.Start, "start", "", "the page to open with: a browser that is started, and each lease of run and mcp")
 	f.StringArrayVar(&r.Origins, "origin", nil, "an origin the agent may use, repeatable (default: any)")
-	f.StringSliceVar(&r.Allow, "allow", nil, "let the agent use `WORDS`: "+allowWords()+" (default: none)")
+	f.StringSliceVar(&r.Allow, "allow", nil, "let the agent use `WORDS`: "+strings.Join(core.SettingNames(), ", ")+" (default: none)")
 	f.StringArrayVar(&r.Keys, "key", nil, "each lease takes the conflict key `KEY[:shared]`, repeatable")
 	f.Int64Var(&r.Budget.Actions, "max-actions", 0, "a lease may ask for `N` actions (default: no bound)")
 	f.Int64Var(&r.Budget.PerMinute, "max-per-minute", 0, "and for `N` in any minute, counted anew from each grant and resume (default: no bound)")
@@ -110,14 +110,6 @@ last look does not cover: sessiondock probe --help.`,
 	f.StringVar(&r.RecoveryOwner, "recovery-owner", "", "who is asked to recover it")
 	f.StringVar(&r.CostOwner, "cost-owner", "", "who pays for it")
 	return c
-}
-
-func allowWords() string {
-	words := make([]string, len(core.Settings))
-	for i, s := range core.Settings {
-		words[i] = s.Name
-	}
-	return strings.Join(words, ", ")
 }
 
 func allowed() (text string) {

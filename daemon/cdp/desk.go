@@ -610,7 +610,7 @@ func (d *desk) download(event string, params json.RawMessage) {
 		State string `json:"state"`
 	}
 	begins := event == "downloadWillBegin"
-	if json.Unmarshal(params, &m) != nil || begins == d.loading[m.GUID] || len(d.loading) >= 1024 {
+	if json.Unmarshal(params, &m) != nil || begins == d.loading[m.GUID] || begins && len(d.loading) >= 1024 {
 		return
 	}
 	d.loading[m.GUID] = true

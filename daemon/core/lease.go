@@ -167,12 +167,11 @@ func (t *tx) waitUntil(id DelegationID, ms int64) Deadline {
 
 // waitIsOver ends a request whose time to wait is over, and says whether it was.
 func (t *tx) waitIsOver(l *Lease) bool {
-	if !l.WaitUntil.Passed(t.now) {
-		return false
-	}
 	why := "its wait ended"
 	if d := t.s.Delegations[l.Delegation]; d != nil && d.Expires.Passed(t.now) {
 		why = "its delegation has expired"
+	} else if !l.WaitUntil.Passed(t.now) {
+		return false
 	}
 	t.cancelWait(CancelWait{Lease: l.ID, Why: why})
 	return true

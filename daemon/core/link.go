@@ -185,8 +185,8 @@ func (t *tx) fenced(in Fenced) *Error {
 	for _, r := range in.Reports {
 		t.merge(r.Action, s.Name, r)
 	}
-	if l := s.Launch; l != nil && !l.Served {
-		l.Served = true
+	if s.Launch != nil {
+		s.Launch.Served = true
 	}
 	if in.Epoch != s.Epoch || s.Fence.State == "drained" {
 		return nil // of an older fence; the newer one is on its way

@@ -14,7 +14,8 @@ var Settings = []struct{ Name, Help string }{
 	{"interception", "to hold back, change or answer the requests of its pages to the binding's origins"},
 }
 
-func settingNames() []string {
+// SettingNames are the words of Settings.
+func SettingNames() []string {
 	names := make([]string, len(Settings))
 	for i, s := range Settings {
 		names[i] = s.Name
@@ -23,7 +24,7 @@ func settingNames() []string {
 }
 
 func checkAllow(allow []string) *Error {
-	names := settingNames()
+	names := SettingNames()
 	for i, a := range allow {
 		if !slices.Contains(names, a) {
 			return Refuse(CodeInvalid, fmt.Sprintf("a binding cannot allow %q", clip(a, 40)), "it can allow "+strings.Join(names, ", ")).With("field", "allow")

@@ -3376,10 +3376,9 @@ var People = class {
    * @param {import('./link.js').Link} parts.link
    * @param {import('./ledger.js').Ledger} parts.ledger
    * @param {() => Promise<(TabRef & {shares: boolean})[]>} parts.stopList tabs that end with "Stop the page"
-   * @param {() => void} [parts.held] in the turn in which a person has taken over
+   * @param {() => void} parts.held in the turn in which a person has taken over
    */
-  constructor({ browser: browser2, gate, memory, link, ledger, stopList, held = () => {
-  } }) {
+  constructor({ browser: browser2, gate, memory, link, ledger, stopList, held }) {
     this.#browser = browser2;
     this.#gate = gate;
     this.#memory = memory;
