@@ -75,3 +75,25 @@ func BenchmarkOpen(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkTakeover is the commit of a takeover with a hundred commands in the page: each
+// of their rows changes, and one entry of the journal holds all of it.
+func BenchmarkTakeover(b *testing.B) {
+	s := world(b)
+	n := int64(1)
+	var actions []*core.Action
+	for i := range 100 {
+		n++
+		actions = append(actions, testAction(core.ActionID(fmt.Sprintf("01J%023d", n)), core.ClientID(fmt.Sprintf("k%d", i)), "l1", 5))
+		one := &core.Delta{Actions: actions[i:]}
+		one.Journal = []core.Entry{entry(n, one)}
+		commit(b, s, one)
+		actions[i].Over = true
+	}
+	for b.Loop() {
+		n++
+		d := &core.Delta{Actions: actions}
+		d.Journal = []core.Entry{entry(n, d)}
+		commit(b, s, d)
+	}
+}

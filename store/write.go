@@ -39,9 +39,18 @@ WHERE binding = excluded.binding AND client = excluded.client AND lease = exclud
   AND epoch = excluded.epoch AND class = excluded.class AND hash = excluded.hash
   AND authority IN ('admitted', excluded.authority)`
 
+	// updateAction is what upsertAction does to a row that is there, for half its price: an
+	// INSERT looks for what the row refers to before it meets the conflict.
+	updateAction = `UPDATE actions SET authority = ?, local = ?, remote = ?, sent = ?, closed = ?, bytes = ?, body = ?
+WHERE id = ? AND binding = ? AND client = ? AND lease = ? AND slot = ? AND epoch = ? AND class = ? AND hash = ?
+  AND authority IN ('admitted', ?)`
+
 	insertEntry = `INSERT INTO journal (seq, at, kind, slot, epoch, lease, action, principal, reason, change, total)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? + coalesce((SELECT total FROM journal ORDER BY seq DESC LIMIT 1), 0))`
 )
+
+// ofUpdate are the arguments of updateAction, as places in those of upsertAction.
+var ofUpdate = [...]int{7, 8, 9, 10, 11, 13, 14, 0, 1, 2, 3, 4, 5, 6, 12, 7}
 
 // entryOverhead is about what an entry takes besides its reason and its change.
 const entryOverhead = 100
@@ -50,6 +59,7 @@ const entryOverhead = 100
 type row struct {
 	kind string
 	args []driver.Value
+	old  bool // it is there already, as far as the entity shows
 }
 
 func (r row) String() string { return fmt.Sprintf("%s %v", r.kind, r.args[0]) }
@@ -69,7 +79,7 @@ func encode(d *core.Delta) (*rows, error) {
 	}
 	add := func(to *[]row, kind string, entity any, columns ...driver.Value) {
 		body, e := d.JSON(entity)
-		r := row{kind, append(columns, string(body))}
+		r := row{kind: kind, args: append(columns, string(body))}
 		if e != nil && err == nil {
 			err = fmt.Errorf("%s: %w", r, e)
 		}
@@ -98,6 +108,7 @@ func encode(d *core.Delta) (*rows, error) {
 		add(&r.actions, "action", v,
 			string(v.Action), string(v.Binding), string(v.ID), string(v.Lease), string(v.Slot), int64(v.Epoch),
 			string(v.Class), string(v.Authority), string(v.Local), string(v.Remote), v.Sent, v.Closed, v.BodyHash, v.Bytes)
+		r.actions[len(r.actions)-1].old = v.Over || v.Host != "" || v.Reported > 0
 	}
 	for i := range d.Journal {
 		e := &d.Journal[i]
@@ -105,7 +116,7 @@ func encode(d *core.Delta) (*rows, error) {
 		if e.Change != nil {
 			change = string(e.Change)
 		}
-		r.journal = append(r.journal, row{"journal entry", []driver.Value{
+		r.journal = append(r.journal, row{kind: "journal entry", args: []driver.Value{
 			e.Seq, e.AtMs, e.Kind, string(e.Slot), int64(e.Epoch), string(e.Lease), string(e.Action), e.Principal, e.Reason, change,
 			int64(entryOverhead + len(e.Reason) + len(e.Change))}})
 	}

@@ -13,6 +13,7 @@ type writer struct {
 	conn                                            driver.Conn
 	begin, commit, rollback                         statement
 	slot, binding, delegation, lease, action, entry statement
+	changed                                         statement // of an action that is there
 	all                                             []statement
 	named                                           []driver.NamedValue // of one run, used again
 }
@@ -37,6 +38,7 @@ func newWriter(conn driver.Conn) (*writer, error) {
 		{&w.delegation, upsertDelegation},
 		{&w.lease, upsertLease},
 		{&w.action, upsertAction},
+		{&w.changed, updateAction},
 		{&w.entry, insertEntry},
 	} {
 		stmt, err := conn.Prepare(p.text)
@@ -71,6 +73,15 @@ func (w *writer) run(s statement, args ...driver.Value) (rows int64, err error) 
 	return res.RowsAffected()
 }
 
+// change updates an action's row, if it is there and may become this one.
+func (w *writer) change(v row) (rows int64, err error) {
+	var args [len(ofUpdate)]driver.Value
+	for i, from := range ofUpdate {
+		args[i] = v.args[from]
+	}
+	return w.run(w.changed, args[:]...)
+}
+
 func (w *writer) write(r *rows) error {
 	for _, group := range []struct {
 		stmt statement
@@ -85,7 +96,14 @@ func (w *writer) write(r *rows) error {
 		{w.entry, r.journal},
 	} {
 		for _, v := range group.rows {
-			n, err := w.run(group.stmt, v.args...)
+			var n int64
+			var err error
+			if v.old {
+				n, err = w.change(v)
+			}
+			if n == 0 && err == nil {
+				n, err = w.run(group.stmt, v.args...) // which also says why not
+			}
 			switch {
 			case err != nil:
 				return fmt.Errorf("%s: %w", v, err)

@@ -207,16 +207,11 @@ func (d *door) takeover(r *http.Request) (any, *core.Error) {
 		return nil, err
 	}
 	by := d.by(q.By)
-	res, st := d.Engine.Takeover(r.Context(), core.Takeover{
+	res, st := d.Engine.TakeoverAnswered(r.Context(), core.Takeover{
 		Slot: slot, Surface: q.By, IfEpoch: q.IfEpoch, FromPerson: q.FromPerson, By: by,
-	})
+	}, wire.FenceAck+500*time.Millisecond)
 	if res.Refusal != nil {
 		return nil, res.Refusal
-	}
-	if st == nil {
-		d.Engine.Wait(r.Context(), slot, wire.FenceAck+500*time.Millisecond, func(s *core.State, _ core.Now) bool {
-			return s.Slots[slot].Fence.State != "pending"
-		})
 	}
 	if st != nil && !q.StopPage && !q.StopNow {
 		return st, nil

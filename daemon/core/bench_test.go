@@ -52,3 +52,44 @@ func BenchmarkGrant(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkTakeover is a takeover with a hundred commands in the page, to the
+// acknowledgement of its fence: the record, each command's end, the extension's answer and
+// the status that the person is shown.
+func BenchmarkTakeover(b *testing.B) {
+	const commands = 100
+	w := &world{t: b, s: core.NewState(), lean: lean(), now: core.Now{BootID: "boot-1", BootMs: 1000, WallMs: 1_000_000}}
+	prepare(w)
+	l := w.acquire("token-a")
+	var acts []*core.Action
+	for range commands {
+		id := w.id("action")
+		w.must(core.Act{
+			Action: core.ActionID(id), Lease: l.ID, Cap: l.CapHash, ID: w.clientID(), Epoch: l.Epoch, Beside: true,
+			Verb: "cdp", Class: core.Write, Summary: "Runtime.evaluate", BodyHash: id, DeadlineMs: 30_000,
+		})
+		acts = append(acts, w.s.Actions[core.ActionID(id)])
+	}
+	var reports []core.Report
+	for _, a := range acts {
+		reports = append(reports, report(a, 2, "open", 1, nil))
+	}
+	for b.Loop() {
+		s := w.s.Clone()
+		step := func(in core.Input) {
+			res := core.Step(s, w.now, nil, in)
+			if res.Refusal != nil {
+				b.Fatalf("%T: %v", in, res.Refusal)
+			}
+			s.Apply(&res.Delta)
+		}
+		step(core.Takeover{Slot: "shop", Surface: "cli", By: "human:cli"})
+		for _, a := range acts {
+			step(core.Done{Slot: "shop", Nonce: nonce, Action: a.Action, Epoch: a.Epoch, State: "halted", Steps: core.Steps{Dispatched: 1, Total: 1}})
+		}
+		step(core.Fenced{Slot: "shop", Nonce: nonce, Epoch: s.Slots["shop"].Epoch, Reports: reports})
+		if st := core.StatusOf(s, w.now, "shop"); len(st.Local.Commands) != commands {
+			b.Fatalf("%d commands", len(st.Local.Commands))
+		}
+	}
+}

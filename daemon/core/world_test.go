@@ -187,6 +187,11 @@ const (
 // its extension connected and drained.
 func prepared(t *testing.T) *world {
 	w := newWorld(t)
+	prepare(w)
+	return w
+}
+
+func prepare(w *world) {
 	w.must(core.CreateSlot{Name: "shop", By: "human:test"})
 	w.must(core.Bind{Spec: core.BindingSpec{Name: "admin", Slot: "shop", Account: "none"}, By: "human:test"})
 	w.must(core.Bind{Spec: core.BindingSpec{Name: "signed", Slot: "shop", Account: "ada@shop.example"}, By: "human:test"})
@@ -194,7 +199,6 @@ func prepared(t *testing.T) *world {
 	w.must(core.Delegate{ID: "d2", Hash: "token-b", Binding: "admin", Agent: "agent-b", By: "human:test"})
 	w.launch()
 	w.connect(nonce, instance)
-	return w
 }
 
 func (w *world) launch() {

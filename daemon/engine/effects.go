@@ -142,6 +142,17 @@ const recordWait = 100 * time.Millisecond
 // the status at that moment: should the daemon die before the record is written, a note or
 // the extension's next hello tells of the takeover.
 func (e *Engine) Takeover(ctx context.Context, in core.Takeover) (core.Result, *core.Status) {
+	return e.takeover(ctx, in, 0)
+}
+
+// TakeoverAnswered does the same, and returns no sooner than the extension has answered
+// the fence, if it does within d. What it listed is then in the status, which is told when
+// it is decided: with many commands open, writing that down takes longer than the answer.
+func (e *Engine) TakeoverAnswered(ctx context.Context, in core.Takeover, d time.Duration) (core.Result, *core.Status) {
+	return e.takeover(ctx, in, d)
+}
+
+func (e *Engine) takeover(ctx context.Context, in core.Takeover, patience time.Duration) (core.Result, *core.Status) {
 	var up core.Nonce
 	watchMs := int64(core.DefaultWatchMs)
 	e.View(func(s *core.State, _ core.Now) {
@@ -201,6 +212,9 @@ func (e *Engine) Takeover(ctx context.Context, in core.Takeover) (core.Result, *
 			if res.Refusal != nil && res.Refusal.Detail["fence_sent"] == true {
 				res.Refusal = e.unwritten(in.Slot, res.Refusal)
 			}
+			if res.Refusal == nil && patience > 0 {
+				return res, e.answered(ctx, in.Slot, out.Epoch, acknowledged, patience)
+			}
 			return res, nil
 		case <-slow:
 			e.noteNow() // a disk that hangs may never answer
@@ -213,6 +227,37 @@ func (e *Engine) Takeover(ctx context.Context, in core.Takeover) (core.Result, *
 		case <-e.stopped:
 			e.noteNow()
 			return e.result(ctx, r), nil
+		}
+	}
+}
+
+// answered waits until the extension's answer to the fence of a recorded epoch is decided,
+// or is not waited for any more, and returns the slot's status.
+func (e *Engine) answered(ctx context.Context, slot core.SlotName, epoch core.Epoch, acknowledged <-chan *core.Status, d time.Duration) *core.Status {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for {
+		changed := e.Changed(slot)
+		pending := false
+		e.View(func(s *core.State, _ core.Now) {
+			v := s.Slots[slot]
+			pending = v.Epoch == epoch && v.Fence.State == "pending"
+		})
+		if !pending {
+			return e.Status(slot)
+		}
+		select {
+		case st := <-acknowledged:
+			if st != nil {
+				return st
+			}
+		case <-changed:
+		case <-timer.C:
+			return e.Status(slot)
+		case <-ctx.Done():
+			return e.Status(slot)
+		case <-e.ctx.Done():
+			return e.Status(slot)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -79,8 +80,14 @@ func AppendFrame(dst []byte, order Order, body []byte) []byte {
 	return append(dst, body...)
 }
 
-// Type returns a message's "t".
+// Type returns a message's "t". Where that comes first, as in everything that Marshal
+// makes, the rest is not looked at: it is checked when the message is decoded.
 func Type(body []byte) (string, error) {
+	if rest, ok := bytes.CutPrefix(body, []byte(`{"t":"`)); ok {
+		if n := bytes.IndexFunc(rest, notOfType); n > 0 && rest[n] == '"' {
+			return string(rest[:n]), nil
+		}
+	}
 	var m struct {
 		T string `json:"t"`
 	}
@@ -92,6 +99,9 @@ func Type(body []byte) (string, error) {
 	}
 	return m.T, nil
 }
+
+// notOfType says what no message's type has in it.
+func notOfType(r rune) bool { return r != '.' && r != '_' && (r < 'a' || r > 'z') }
 
 var typeNames = func() map[reflect.Type]string {
 	m := map[reflect.Type]string{}
