@@ -36,6 +36,9 @@ func (p pointed) Commit(d *core.Delta) error {
 		return errors.New("failpoint: all was written")
 	}
 	failpoint.Hit("after-commit")
+	if failpoint.Since("eager-checkpoint") {
+		p.Checkpoint()
+	}
 	return nil
 }
 
@@ -44,6 +47,13 @@ func (p pointed) Trim(upTo int64, limit int) (core.Trimmed, error) {
 	t, err := p.Store.Trim(upTo, limit)
 	failpoint.Hit("after-trim")
 	return t, err
+}
+
+func (p pointed) Checkpoint() error {
+	failpoint.Hit("before-checkpoint")
+	err := p.Store.Checkpoint()
+	failpoint.Hit("after-checkpoint")
+	return err
 }
 
 func (p pointed) Reopen() error {

@@ -19,6 +19,8 @@
 //   - A database that is corrupt, foreign or of a newer version is refused, and
 //     left as it was. One that turns out to be corrupt while it is open is written to no
 //     more: see Damage.
+//   - The log is copied into the database by Checkpoint, when the writer is idle. A commit
+//     has to do it only where that never was.
 //   - The state of links is of one daemon's life; it is not stored.
 //   - The journal's oldest entries can be trimmed into the snapshot, which holds the
 //     entities as they made them. Snapshot and journal, replayed, give the tables; no

@@ -25,6 +25,10 @@ import (
 // the journal.
 const quickCheckBytes = 16 << 20
 
+// autoCheckpointPages is how long the log grows before a commit has to wait until it is
+// copied into the database. That is the writer's to do before, when it is idle: Checkpoint.
+const autoCheckpointPages = 4000
+
 // Pragmas stand in the DSN, so that every connection of a pool has them.
 func writerDSN(path string) string {
 	q := url.Values{"_txlock": {"immediate"}}
@@ -33,8 +37,9 @@ func writerDSN(path string) string {
 		fmt.Sprintf("auto_vacuum(%d)", incrementalVacuum), // heeded while the database is empty
 		"journal_mode(WAL)",
 		fmt.Sprintf("synchronous(%d)", synchronous),
-		"foreign_keys(1)",             // off unless asked for, on each connection
-		"recursive_triggers(1)",       // else REPLACE deletes without asking the triggers
+		"foreign_keys(1)",       // off unless asked for, on each connection
+		"recursive_triggers(1)", // else REPLACE deletes without asking the triggers
+		fmt.Sprintf("wal_autocheckpoint(%d)", autoCheckpointPages),
 		"journal_size_limit(8388608)", // a log that a slow reader made grow shrinks again
 	}
 	return dsn(path, q)

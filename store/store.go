@@ -198,6 +198,20 @@ func (s *Store) Commit(d *core.Delta) error {
 	})
 }
 
+// Checkpoint copies what is in the log into the database, so that the log can be written
+// again from its beginning. It is for a writer that has nothing else to do: a commit that
+// met a full log would have to. Between Write and Commit it does nothing. It does not wait
+// for who reads, and copies less then.
+func (s *Store) Checkpoint() error {
+	return s.change(func(w *writer) error {
+		if s.open {
+			return nil
+		}
+		_, err := w.run(w.checkpoint)
+		return err
+	})
+}
+
 func (s *Store) put(w *writer, d *core.Delta) error {
 	if d.Empty() {
 		return nil

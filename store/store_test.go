@@ -288,6 +288,12 @@ func TestCommitRefuses(t *testing.T) {
 		change(v)
 		return &core.Delta{Actions: []*core.Action{v}}
 	}
+	done := func(change func(*core.Action)) *core.Delta {
+		v := testAction("a1", "c1", "l1", 5)
+		v.Sent, v.Host, v.Over = true, "finished", true
+		change(v)
+		return &core.Delta{Actions: []*core.Action{v}}
+	}
 	for name, c := range map[string]struct {
 		d    *core.Delta
 		text string
@@ -327,9 +333,21 @@ func TestCommitRefuses(t *testing.T) {
 		"journal entry again":      {&core.Delta{Journal: []core.Entry{entry(1, nil)}}, "only grows"},
 		"journal entry of no kind": {&core.Delta{Journal: []core.Entry{{Seq: 9, Principal: "system"}}}, "CHECK"},
 		"journal out of order":     {&core.Delta{Journal: []core.Entry{entry(9, nil), entry(8, nil)}}, "only grows"},
+		// The same for rows that are known to be there.
+		"done under a new epoch":    {done(func(v *core.Action) { v.Epoch = 4 }), "take back"},
+		"done with a new name":      {done(func(v *core.Action) { v.ID = "c9" }), "take back"},
+		"done for another lease":    {done(func(v *core.Action) { v.Lease = "l9" }), "take back"},
+		"done with another body":    {done(func(v *core.Action) { v.BodyHash = "other" }), "take back"},
+		"done and made harmless":    {done(func(v *core.Action) { v.Class = core.Read }), "take back"},
+		"done and never sent":       {done(func(v *core.Action) { v.Sent = false }), "never unsent"},
+		"done with unknown local":   {done(func(v *core.Action) { v.Local = "probably" }), "CHECK"},
+		"done of no lease, and new": {done(func(v *core.Action) { v.Action, v.ID, v.Lease = "a2", "c2", "l9" }), "FOREIGN KEY"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := world(t)
+			sent := testAction("a1", "c1", "l1", 5)
+			sent.Sent = true
+			commit(t, s, &core.Delta{Actions: []*core.Action{sent}})
 			before := text(load(t, s))
 			// A good change beside the bad one must go with it.
 			d := c.d
@@ -531,4 +549,46 @@ func TestReadersDoNotWaitForTheWriter(t *testing.T) {
 	case <-time.After(30 * time.Second):
 		t.Fatal("a reader waits for the writer")
 	}
+}
+
+// TestCheckpoint: what was committed is in the database itself afterwards, and what is
+// only written stays as it is.
+func TestCheckpoint(t *testing.T) {
+	s := world(t)
+	commit(t, s, step(2, &core.Delta{Slots: []*core.Slot{testSlot("work", 6)}}))
+	alone := func() core.Epoch {
+		body, err := os.ReadFile(s.Path())
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "alone.db")
+		if err := os.WriteFile(path, body, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if len(body) <= 4096 {
+			return 0 // nothing is in it yet
+		}
+		if v := load(t, open(t, path)).Slots["work"]; v != nil {
+			return v.Epoch
+		}
+		return 0
+	}
+	if e := alone(); e == 6 {
+		t.Fatal("the commit is in the database before a checkpoint")
+	}
+	if err := s.Write(step(3, &core.Delta{Slots: []*core.Slot{testSlot("work", 7)}})); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Checkpoint(); err != nil {
+		t.Fatal(err)
+	}
+	commit(t, s, &core.Delta{})
+	if err := s.Checkpoint(); err != nil {
+		t.Fatal(err)
+	}
+	if e := alone(); e != 7 {
+		t.Errorf("without its log the database has epoch %d, not 7", e)
+	}
+	s.Close()
+	wantCode(t, s.Checkpoint(), core.CodeUnavailable, "")
 }

@@ -11,7 +11,7 @@ import (
 // values of every type costs about as much as the rows do.
 type writer struct {
 	conn                                            driver.Conn
-	begin, commit, rollback                         statement
+	begin, commit, rollback, checkpoint             statement
 	slot, binding, delegation, lease, action, entry statement
 	changed                                         statement // of an action that is there
 	all                                             []statement
@@ -33,6 +33,7 @@ func newWriter(conn driver.Conn) (*writer, error) {
 		{&w.begin, "BEGIN IMMEDIATE"},
 		{&w.commit, "COMMIT"},
 		{&w.rollback, "ROLLBACK"},
+		{&w.checkpoint, "PRAGMA wal_checkpoint(PASSIVE)"},
 		{&w.slot, upsertSlot},
 		{&w.binding, upsertBinding},
 		{&w.delegation, upsertDelegation},

@@ -23,6 +23,7 @@ type Store interface {
 	Commit(*core.Delta) error
 	Reopen() error
 	Trim(upTo int64, limit int) (core.Trimmed, error)
+	Checkpoint() error
 
 	// Readers, which do not keep the writer waiting.
 	Action(core.ActionID) (*core.Action, error)

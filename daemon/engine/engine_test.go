@@ -78,6 +78,14 @@ type gated struct {
 	kept bool // the failing commit is on the disk all the same
 	down int  // so many reopenings fail
 	done int  // commits that are on the disk
+	// hangAt lets the commit of such a change hang until hang is closed.
+	hangAt      func(*core.Delta) bool
+	checkpoints atomic.Int64
+}
+
+func (g *gated) Checkpoint() error {
+	g.checkpoints.Add(1)
+	return g.Store.Checkpoint()
 }
 
 func (g *gated) commits() int {
@@ -101,6 +109,9 @@ func (g *gated) Commit(d *core.Delta) error {
 	g.mu.Lock()
 	hang, fail, kept := g.hang, g.fail, g.kept
 	g.fail = false
+	if g.hangAt != nil && !g.hangAt(d) {
+		hang = nil
+	}
 	g.mu.Unlock()
 	if hang != nil {
 		g.hung.Add(1)
@@ -271,6 +282,74 @@ func TestTakeoverIsAnsweredByItsAcknowledgement(t *testing.T) {
 		t.Fatalf("told %+v", st)
 	}
 	r.until(func(s *core.State) bool { return s.Slots["shop"].Fence.State == "draining" })
+}
+
+// Writing down what an extension listed, with a hundred commands open, takes longer than
+// its answer: who waits for that is told when it is decided.
+func TestTakeoverIsAnsweredBeforeTheListIsWritten(t *testing.T) {
+	r := newRig(t)
+	r.lease()
+	hang := make(chan struct{})
+	release := sync.OnceFunc(func() { close(hang) })
+	t.Cleanup(release)
+	r.st.mu.Lock()
+	r.st.hang = hang
+	r.st.hangAt = func(d *core.Delta) bool {
+		return slices.ContainsFunc(d.Slots, func(s *core.Slot) bool { return s.Fence.State == "draining" })
+	}
+	r.st.mu.Unlock()
+	told := make(chan *core.Status, 1)
+	go func() {
+		_, st := r.e.TakeoverAnswered(r.ctx, core.Takeover{Slot: "shop", Surface: "cli", By: "human:cli"}, time.Minute)
+		told <- st
+	}()
+	r.until(func(s *core.State) bool { return s.Slots["shop"].Holder.Kind == "human" })
+	time.Sleep(20 * time.Millisecond)
+	select {
+	case st := <-told:
+		t.Fatalf("answered before the extension: %+v", st)
+	default:
+	}
+	r.e.Fenced(core.Fenced{Slot: "shop", Nonce: r.l.nonce, Epoch: r.slot().Epoch,
+		Documents: []core.DocNow{{Document: "d", URL: "https://shop.example/", Why: "agent_script"}}})
+	select {
+	case st := <-told:
+		if st == nil || st.Authority.Fence != "draining" || len(st.Local.Documents) != 1 {
+			t.Fatalf("told %+v", st)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("the answer waits for the disk")
+	}
+	release()
+	r.until(func(s *core.State) bool { return s.Slots["shop"].Fence.State == "draining" })
+}
+
+// An extension that says nothing is waited for no longer than the caller wants to.
+func TestTakeoverOfASilentExtensionIsAnswered(t *testing.T) {
+	r := newRig(t)
+	r.lease()
+	res, st := r.e.TakeoverAnswered(r.ctx, core.Takeover{Slot: "shop", Surface: "cli", By: "human:cli"}, 50*time.Millisecond)
+	if res.Refusal != nil || st == nil || st.Authority.Fence != "pending" || st.Authority.Holder.Kind != "human" {
+		t.Fatalf("%+v, told %+v", res.Refusal, st)
+	}
+}
+
+// The log is copied into the database by a writer that has nothing else to do.
+func TestCheckpointWhenIdle(t *testing.T) {
+	r := newRig(t)
+	r.lease()
+	for range 80 {
+		r.must(core.Renew{Lease: "lease-1", Cap: "cap", ForMs: 30_000})
+		if n := r.st.checkpoints.Load(); n != 0 && r.st.commits() < 64 {
+			t.Fatalf("%d checkpoints after %d commits", n, r.st.commits())
+		}
+	}
+	for start := time.Now(); r.st.checkpoints.Load() == 0; time.Sleep(5 * time.Millisecond) {
+		if time.Since(start) > 10*time.Second {
+			t.Fatal("the log is not copied")
+		}
+	}
+	r.must(core.Renew{Lease: "lease-1", Cap: "cap", ForMs: 30_000})
 }
 
 // What nobody waits for shares the next commit.

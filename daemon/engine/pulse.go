@@ -63,6 +63,8 @@ func (w watchedStore) Trim(upTo int64, limit int) (got core.Trimmed, err error) 
 	return got, err
 }
 
+func (w watchedStore) Checkpoint() error { return w.wait(w.Store.Checkpoint) }
+
 func (w watchedStore) Reopen() error { return w.wait(w.Store.Reopen) }
 
 func (w watchedStore) LoadOpen() (s *core.State, err error) {

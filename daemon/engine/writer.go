@@ -23,6 +23,11 @@ const (
 	// less to do: later than its client is told of it, sooner than its client asks again.
 	writeAfter = 300 * time.Microsecond
 	reopenWait = time.Second
+	// checkpointAfter is after how many commits the store's log is copied into the
+	// database, once nothing has been committed for quietFor: it takes as long as some
+	// ten commits, and the record of a takeover is not to wait behind it.
+	checkpointAfter = 64
+	quietFor        = 50 * time.Millisecond
 )
 
 // writer is what the one writer has. The writer is whoever has the turn: the goroutine
@@ -44,13 +49,15 @@ type writer struct {
 	why      error       // why, as it was last logged
 	reopened time.Time   // when that was last done
 	later    *time.Timer // wakes the loop for a batch that nobody waits for
+	quiet    *time.Timer // wakes the loop for a checkpoint
+	commits  int         // since the last one
 	trim     trimmer
 }
 
 func newWriter() writer {
 	return writer{
 		inbox: make(chan request, maxInbox), wake: make(chan struct{}, 1), stopped: make(chan struct{}),
-		later: stoppedTimer(), trim: trimmer{due: stoppedTimer()},
+		later: stoppedTimer(), quiet: stoppedTimer(), trim: trimmer{due: stoppedTimer()},
 	}
 }
 
@@ -172,12 +179,14 @@ func (e *Engine) wakeLoop() {
 // loop does what nobody is there to do, or may not wait for.
 func (e *Engine) loop() {
 	for {
-		trim := false
+		trim, quiet := false, false
 		select {
 		case <-e.ctx.Done():
 			return
 		case <-e.wake:
 		case <-e.later.C:
+		case <-e.quiet.C:
+			quiet = true
 		case <-e.trim.due.C:
 			trim = true
 		}
@@ -192,6 +201,8 @@ func (e *Engine) loop() {
 		case trim && len(b.all) == 0:
 			e.trimSome()
 			trim = false
+		case quiet && len(b.all) == 0 && !e.failed:
+			e.checkpoint()
 		}
 		if trim {
 			e.trim.due.Reset(gather)
@@ -276,6 +287,9 @@ func (e *Engine) commit() {
 		e.uncertain(err)
 		return
 	}
+	if e.commits++; e.commits >= checkpointAfter {
+		e.quiet.Reset(quietFor)
+	}
 	b := e.batch
 	e.batch = batch{}
 	e.reg.Sync(b.delta.Slots) // a decision that moves a slot is waited for: all are in here
@@ -292,6 +306,14 @@ func (e *Engine) commit() {
 		} else if d.res.Refusal != nil {
 			e.log.Info("not accepted", "input", fmt.Sprintf("%T", d.in), "why", d.res.Refusal.Message)
 		}
+	}
+}
+
+// checkpoint has the store copy its log. Nothing is decided and not committed.
+func (e *Engine) checkpoint() {
+	e.commits = 0
+	if err := e.store.Checkpoint(); err != nil {
+		e.log.Error("the log was not copied into the database", "err", err)
 	}
 }
 

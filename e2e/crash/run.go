@@ -45,6 +45,9 @@ var plans = []struct {
 	{point: "after-effect", most: 30},
 	{point: "before-trim", most: 8},
 	{point: "after-trim", most: 8},
+	// Under load the writer is never idle for as long as a checkpoint waits for.
+	{point: "before-checkpoint", most: 30, then: ",eager-checkpoint:1"},
+	{point: "after-checkpoint", most: 30, then: ",eager-checkpoint:1"},
 	{point: "commit-lost", most: 20},
 	{point: "commit-kept", most: 20},
 	{point: "commit-lost", most: 20, then: ",before-reopen:1"},

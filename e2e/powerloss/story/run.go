@@ -25,6 +25,8 @@ func Run(path string, seed uint64, chapters int, did func(n int, c Chapter, comm
 			if err = db.Close(); err == nil {
 				db, err = store.Open(path)
 			}
+		case Merge:
+			err = db.Checkpoint()
 		case Trim:
 			err = trim(db, upTo, func() error { return did(n, c, false, db) })
 		}

@@ -17,7 +17,8 @@ const (
 	Nothing Before = ""
 	Reopen  Before = "reopen" // as the daemon does after a COMMIT that failed
 	Restart Before = "restart"
-	Trim    Before = "trim" // the journal's older half goes into the snapshot
+	Merge   Before = "merge" // the log is copied into the database
+	Trim    Before = "trim"  // the journal's older half goes into the snapshot
 )
 
 // Chapter is one commit, and what comes before it.
@@ -95,9 +96,9 @@ func (s *Story) steps(to *core.Delta, most int) {
 	}
 }
 
-// In the first chapters, up to quiet, the log is merged at closes and reopenings. After
-// those many steps go into one commit, and the log grows past the thousand pages at which
-// SQLite merges it by itself, and is written again from its beginning. Long is how many
+// The log is merged now and then, and is written again from its beginning; in the first
+// chapters, up to quiet, at closes and reopenings too. After those many steps go into one
+// commit, and the log grows to many hundred pages before it is merged. Long is how many
 // chapters it takes to see all that.
 const (
 	quiet = 90
@@ -109,6 +110,8 @@ func before(chapter int) Before {
 	switch {
 	case chapter > 0 && chapter%40 == 0:
 		return Trim
+	case chapter%40 == 20:
+		return Merge
 	case chapter == 0 || chapter > quiet || chapter%15 != 0:
 		return Nothing
 	case chapter%45 == 30:
