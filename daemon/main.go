@@ -58,10 +58,10 @@ if that passes them and by itself otherwise. People use it by "sessiondock".
 // captures are given back at once, wherever they pass.
 const memoryTarget = 256 << 20
 
-// gcPercent lets the heap grow to three times what is alive before it is collected. That
+// gcPercent lets the heap grow to five times what is alive before it is collected. That
 // is small (some 5 MB with a thousand slots), and the usual factor of two had the
-// collector take a sixth of the processor time of a grant.
-const gcPercent = 200
+// collector take a sixth of the processor time of a grant, and a tenth of a takeover's.
+const gcPercent = 400
 
 type options struct {
 	browser   string
