@@ -21,6 +21,59 @@ type Figure struct {
 	BaselineValue float64 `json:"baseline_value"`
 	Ratio         float64 `json:"ratio"` // value / baseline_value
 	N             int     `json:"n"`     // measurements of each
+	Asked         *asked  `json:"asked,omitempty"`
+}
+
+// asked is what a figure is to be: at most, or at least, so much.
+type asked struct {
+	Of    string  `json:"of"` // value or ratio
+	Most  float64 `json:"most,omitempty"`
+	Least float64 `json:"least,omitempty"`
+	Met   bool    `json:"met"`
+}
+
+// targets are what is asked of the product, by figure.
+var targets = map[string]asked{
+	"takeover_idle_ms":          {Of: "value", Most: 3},
+	"grants_per_s":              {Of: "value", Least: 2000},
+	"grant_p99_ms":              {Of: "value", Most: 50},
+	"grant_scaling":             {Of: "ratio", Most: 2},
+	"daemon_1000_slots_rss_mb":  {Of: "value", Most: 64},
+	"playwright_vs_direct":      {Of: "ratio", Most: 1.3},
+	"fence_100_inflight_p99_ms": {Of: "value", Most: 15},
+	"mcp_click_vs_best":         {Of: "ratio", Most: 0.2},
+	"mcp_evaluate_vs_best":      {Of: "ratio", Most: 0.2},
+	"mcp_navigate_vs_best":      {Of: "ratio", Most: 0.6},
+	"mcp_snapshot_vs_best":      {Of: "ratio", Most: 0.5},
+	"mcp_snapshot_kb":           {Of: "value", Most: 40},
+}
+
+// judge holds a figure against what is asked of it.
+func (f *Figure) judge() {
+	a, ok := targets[f.Name]
+	if !ok {
+		return
+	}
+	got := f.Value
+	if a.Of == "ratio" {
+		got = f.Ratio
+	}
+	a.Met = (a.Most == 0 || got <= a.Most) && got >= a.Least
+	f.Asked = &a
+}
+
+func (a *asked) String() string {
+	if a == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%s ≤ %g", a.Of, a.Most)
+	if a.Least > 0 {
+		text = fmt.Sprintf("%s ≥ %g", a.Of, a.Least)
+	}
+	if !a.Met {
+		text += " SHORT"
+	}
+	return text
 }
 
 // figure makes the line of two series of durations, each summed up by its
@@ -117,8 +170,8 @@ func writeLines(w io.Writer, figures []Figure) error {
 }
 
 func printTable(w io.Writer, figures []Figure) {
-	fmt.Fprintf(w, "\n%-24s %10s %10s %-5s %7s %6s  %s\n", "figure", "value", "baseline", "unit", "ratio", "n", "against")
+	fmt.Fprintf(w, "\n%-24s %10s %10s %-5s %7s %6s  %-20s %s\n", "figure", "value", "baseline", "unit", "ratio", "n", "asked", "against")
 	for _, f := range figures {
-		fmt.Fprintf(w, "%-24s %10.3f %10.3f %-5s %7.2f %6d  %s\n", f.Name, f.Value, f.BaselineValue, f.Unit, f.Ratio, f.N, f.Baseline)
+		fmt.Fprintf(w, "%-24s %10.3f %10.3f %-5s %7.2f %6d  %-20s %s\n", f.Name, f.Value, f.BaselineValue, f.Unit, f.Ratio, f.N, f.Asked, f.Baseline)
 	}
 }

@@ -97,16 +97,15 @@ func slotsOf(ctx context.Context, d *demo.Daemon, n int) ([]client.Secret, error
 	})
 }
 
-// pair is a grant, which is claimed, and its release.
-func pair(ctx context.Context, api *client.Client, binding core.BindingName, delegation client.Secret) (grant time.Duration, err error) {
+// pair is a grant, which is claimed, and its release, and how long the two took.
+func pair(ctx context.Context, api *client.Client, binding core.BindingName, delegation client.Secret) (took time.Duration, err error) {
 	start := time.Now()
 	l, err := api.Acquire(ctx, delegation, wire.AcquireRequest{Binding: binding})
 	if err != nil {
 		return 0, err
 	}
-	grant = time.Since(start)
 	_, err = api.Release(ctx, l.Lease, client.Secret(l.Capability))
-	return grant, err
+	return time.Since(start), err
 }
 
 // measureGrants has many agents acquire and release at the same time, by the API. The
@@ -122,11 +121,11 @@ func measureGrants(ctx context.Context, b *bench) (figures []Figure, err error) 
 		if err != nil {
 			return err
 		}
-		var grants []time.Duration
+		var pairs []time.Duration
 		var took time.Duration
 		cpu, err := splitOf("one grant and release", agents*pairsEach,
 			processes{pids: map[string]int{"daemon": d.PID(), "clients": os.Getpid()}}, processes{},
-			func() (err error) { grants, took, err = atTheSameTime(ctx, d, delegations); return err })
+			func() (err error) { pairs, took, err = atTheSameTime(ctx, d, delegations); return err })
 		if err != nil {
 			return err
 		}
@@ -140,20 +139,20 @@ func measureGrants(ctx context.Context, b *bench) (figures []Figure, err error) 
 			all += s
 		}
 		perSecond := Figure{
-			Name: "grants_per_s", Value: round(float64(len(grants)) / took.Seconds()), Unit: "1/s",
-			Baseline: "a page written and synced, one after another", BaselineValue: round(float64(len(syncs)) / all.Seconds()), N: len(grants),
+			Name: "grants_per_s", Value: round(float64(len(pairs)) / took.Seconds()), Unit: "1/s",
+			Baseline: "a page written and synced, one after another", BaselineValue: round(float64(len(syncs)) / all.Seconds()), N: len(pairs),
 		}
 		perSecond.Ratio = ratio(perSecond.Value, perSecond.BaselineValue)
-		p99 := figure("grant_p99_ms", "a page written and synced", 99, grants, syncs)
+		p99 := figure("grant_p99_ms", "a page written and synced", 99, pairs, syncs)
 		figures = []Figure{perSecond, p99}
 		return nil
 	})
 	return figures, err
 }
 
-// atTheSameTime has each agent acquire and release, and returns how long each grant took
+// atTheSameTime has each agent acquire and release, and returns how long each pair took
 // and all of it.
-func atTheSameTime(ctx context.Context, d *demo.Daemon, delegations []client.Secret) (grants []time.Duration, took time.Duration, err error) {
+func atTheSameTime(ctx context.Context, d *demo.Daemon, delegations []client.Secret) (pairs []time.Duration, took time.Duration, err error) {
 	all := make([][]time.Duration, agents)
 	errs := make([]error, agents)
 	var group sync.WaitGroup
@@ -163,12 +162,12 @@ func atTheSameTime(ctx context.Context, d *demo.Daemon, delegations []client.Sec
 			api := client.New(d.Paths.APISocket())
 			defer api.Close()
 			for range pairsEach {
-				grant, err := pair(ctx, api, core.BindingName(numbered(i)), delegations[i])
+				one, err := pair(ctx, api, core.BindingName(numbered(i)), delegations[i])
 				if err != nil {
 					errs[i] = err
 					return
 				}
-				all[i] = append(all[i], grant)
+				all[i] = append(all[i], one)
 			}
 		})
 	}

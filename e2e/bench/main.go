@@ -114,7 +114,7 @@ func run() (int, error) {
 			failed = append(failed, fmt.Errorf("%s: %w", strings.Join(p.names, ", "), err))
 		}
 		for _, f := range got {
-			if wanted([]string{f.Name}) {
+			if f.judge(); wanted([]string{f.Name}) {
 				figures = append(figures, f)
 			}
 		}
