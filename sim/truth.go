@@ -234,7 +234,9 @@ func (t *truth) dispatched(b *browser, on *tab, m tag, method, params string) {
 			w.violated("I6", "%s was dispatched after the ledger said %s", m.action, a.Local)
 		}
 	}
-	t.alone(w, a)
+	if effect {
+		t.alone(w, a)
+	}
 	if by := t.grants[key(b.slot.name, a.Epoch)]; by != a.Lease {
 		w.violated("I2", "%s of lease %s was dispatched at epoch %d, which was granted to %q", m.action, a.Lease, a.Epoch, by)
 	}
@@ -251,8 +253,9 @@ func (t *truth) dispatched(b *browser, on *tab, m tag, method, params string) {
 	}
 }
 
-// alone: no other slot may hold a conflict key of an action that is dispatched, unless
-// both share it (I2).
+// alone: no other slot may hold a conflict key of an action of which an effect is
+// dispatched, unless both share it (I2). One that only looks keeps no key after its lease:
+// what it sees reaches nobody.
 func (t *truth) alone(w *world, a *core.Action) {
 	for name, s := range w.disk.slots {
 		if name == a.Slot || t.restored {

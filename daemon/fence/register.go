@@ -177,14 +177,20 @@ func (r *Register) Takeover(in core.Takeover, up core.Nonce) (Issued, *core.Erro
 		in.Epoch = e.epoch
 		return Issued{Takeover: in, Again: true}, nil
 	}
-	if in.Hold != "" && e.holder.Kind == "human" {
-		// A person has control as far as the register knows. What is still in the inbox
-		// may end that, so the press is recorded all the same, after it.
+	pressed := in.Hold != "" && e.holder.Kind == "human" // by a person who has control already
+	// Above a takeover whose record is to come an agent may have been granted a number. It
+	// can do nothing with it, and it is not the person's: the press gets one of its own.
+	agents := e.record != nil && e.epoch > e.record.Epoch
+	if pressed && !agents {
+		// As far as the register knows. What is still in the inbox may end that, so the
+		// press is recorded all the same, after it.
 		in.Epoch, e.hold = e.epoch, in.Hold
 		return Issued{Takeover: in}, nil
 	}
-	if err := core.CheckTakeover(in.Slot, e.holder, e.epoch, in.IfEpoch, in.FromPerson); err != nil {
-		return Issued{}, err
+	if !pressed {
+		if err := core.CheckTakeover(in.Slot, e.holder, e.epoch, in.IfEpoch, in.FromPerson); err != nil {
+			return Issued{}, err
+		}
 	}
 	if e.epoch+1 > e.ceiling {
 		return Issued{}, core.Refuse(core.CodeUnavailable, "no more epochs are reserved: the database cannot be written",

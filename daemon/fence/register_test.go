@@ -90,3 +90,50 @@ func TestNobodyWaitsForTheRecordOfASlotThatIsGone(t *testing.T) {
 		t.Errorf("one that is there again is not taken over: %v", err)
 	}
 }
+
+// A person presses, an agent's request that was in front of the record is granted a number
+// above, and the person presses once more. No number is both the agent's and the person's.
+func TestAPressIsGivenNoAgentsNumber(t *testing.T) {
+	s, r := slot(t)
+	step := func(in core.Input, own core.Epoch) {
+		t.Helper()
+		res := core.Step(s, now, r.Floor(), in)
+		if res.Refusal != nil {
+			t.Fatal(res.Refusal)
+		}
+		if !r.Claim(s.Slots, &res.Delta, own) {
+			t.Fatalf("%T is not claimed", in)
+		}
+		s.Apply(&res.Delta)
+		r.Sync(res.Delta.Slots)
+	}
+	press := func(hold core.HoldID) core.Takeover {
+		t.Helper()
+		out, err := r.Takeover(core.Takeover{Slot: "shop", Surface: "popup", Hold: hold, By: "human:popup"}, "")
+		if err != nil || out.Again {
+			t.Fatal(out, err)
+		}
+		return out.Takeover
+	}
+	step(core.Bind{Spec: core.BindingSpec{Name: "admin", Slot: "shop", Account: "none"}, By: "human:test"}, 0)
+	step(core.Delegate{ID: "d", Hash: "token", Binding: "admin", Agent: "agent-a", By: "human:test"}, 0)
+	first := press("hold-1")
+	step(core.Acquire{Lease: "lease", Token: "token", CapHash: "cap", RequestID: "r", Binding: "admin", ForMs: 60_000}, 0)
+	agents := s.Slots["shop"].Epoch
+	if s.Slots["shop"].Holder.Kind != "agent" || r.Grants("shop", agents) {
+		t.Fatalf("%+v; may the agent act: %v", s.Slots["shop"].Holder, r.Grants("shop", agents))
+	}
+	second := press("hold-2")
+	if second.Epoch <= agents {
+		t.Errorf("the second press is given epoch %d, the agent has %d", second.Epoch, agents)
+	}
+	for _, in := range []core.Takeover{first, second} {
+		step(in, in.Epoch)
+	}
+	if got := s.Slots["shop"]; got.Holder.Kind != "human" || got.Epoch <= second.Epoch || got.LastHold != "hold-2" {
+		t.Errorf("in the end %s has it at epoch %d, for %s", got.Holder.Kind, got.Epoch, got.LastHold)
+	}
+	if r.Floor() != nil || len(r.Unrecorded()) > 0 {
+		t.Errorf("something is still out: %v %v", r.Floor(), r.Unrecorded())
+	}
+}
