@@ -40,7 +40,7 @@ func writerDSN(path string) string {
 		"foreign_keys(1)",       // off unless asked for, on each connection
 		"recursive_triggers(1)", // else REPLACE deletes without asking the triggers
 		fmt.Sprintf("wal_autocheckpoint(%d)", autoCheckpointPages),
-		"journal_size_limit(8388608)", // a log that a slow reader made grow shrinks again
+		"journal_size_limit(33554432)", // twice that of a full log: one that a slow reader made grow shrinks again
 	}
 	return dsn(path, q)
 }

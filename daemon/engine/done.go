@@ -82,8 +82,15 @@ func (e *Engine) leave(id core.ActionID, done chan *core.Action) {
 // acks holds those who wait for the acknowledgement of a fence. They too are told
 // before it is on the disk: it is the extension's word, and it will give it again.
 type acks struct {
-	mu sync.Mutex
-	by map[ackKey][]chan *core.Status
+	mu   sync.Mutex
+	by   map[ackKey][]chan *core.Status
+	last map[core.SlotName]acked
+}
+
+// acked is the last fence that a slot's extension has acknowledged, and on which link.
+type acked struct {
+	epoch core.Epoch
+	on    core.Nonce
 }
 
 type ackKey struct {
@@ -114,7 +121,11 @@ func (a *acks) join(slot core.SlotName, epoch core.Epoch) (<-chan *core.Status, 
 func (e *Engine) Fenced(in core.Fenced) {
 	if l := e.link(in.Slot); l != nil && l.Nonce() == in.Nonce {
 		e.reg.Acknowledge(in.Slot, in.Epoch)
+		e.acks.note(in.Slot, acked{in.Epoch, in.Nonce})
 		e.acks.tell(ackKey{in.Slot, in.Epoch}, nil)
+		e.mu.Lock()
+		e.changed(in.Slot)
+		e.mu.Unlock()
 	}
 	e.Enqueue(in)
 }
@@ -125,6 +136,27 @@ func (e *Engine) acknowledged(in core.Fenced) {
 	if s := e.state.Slots[in.Slot]; s != nil && s.Epoch == in.Epoch && s.Fence.State == "draining" {
 		e.acks.tell(ackKey{in.Slot, in.Epoch}, core.StatusOf(e.state, e.clock(), in.Slot))
 	}
+}
+
+func (a *acks) note(slot core.SlotName, last acked) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.last == nil {
+		a.last = map[core.SlotName]acked{}
+	}
+	a.last[slot] = last
+}
+
+// answers says whether the extension that a slot has now has acknowledged the fence of an
+// epoch, whatever is on the disk.
+func (e *Engine) answers(slot core.SlotName, epoch core.Epoch) bool {
+	l := e.link(slot)
+	if l == nil {
+		return false
+	}
+	e.acks.mu.Lock()
+	defer e.acks.mu.Unlock()
+	return e.acks.last[slot] == acked{epoch, l.Nonce()}
 }
 
 func (a *acks) tell(key ackKey, st *core.Status) {

@@ -256,7 +256,8 @@ func (e *Engine) Status(slot core.SlotName) *core.Status {
 	return st
 }
 
-// Amend makes a status say what a takeover that is not in the state yet has changed.
+// Amend makes a status say what is known and not in the state yet: a takeover, and the
+// extension's answer to a fence.
 func (e *Engine) Amend(st *core.Status) {
 	if slot := st.Slot; e.taken(slot, &st.Authority) {
 		st.Offer = core.Offer{Why: []string{"held by a person (" + st.Authority.Holder.Name + ")"}}
@@ -266,6 +267,9 @@ func (e *Engine) Amend(st *core.Status) {
 			st.Sentences.Authority += " Nothing else remembers it: it lasts as long as this daemon runs."
 		}
 		st.Sentences.Local = "What may still run is not known until the record is written."
+	} else if st.Authority.Fence == "pending" && e.answers(slot, st.Authority.Epoch) {
+		st.Authority.Fence, st.Local.State = "acknowledged", "unknown"
+		st.Sentences.Local = "The browser refuses what is older than this epoch. What may still run there is not known until its answer is written."
 	}
 }
 
@@ -278,7 +282,9 @@ func (e *Engine) Authority(slot core.SlotName, link core.Nonce) (a core.Authorit
 			up = s.Links[slot].Nonce == link && s.Links[slot].Up()
 		}
 	})
-	e.taken(slot, &a)
+	if !e.taken(slot, &a) && a.Fence == "pending" && e.answers(slot, a.Epoch) {
+		a.Fence = "acknowledged"
+	}
 	return a, up
 }
 
@@ -321,31 +327,33 @@ func (e *Engine) show(all []decided) {
 			}
 		}
 	}
-	wake := func(slot core.SlotName) {
-		if c, ok := e.watch[slot]; ok {
-			close(c)
-			delete(e.watch, slot)
-		}
-	}
 	for _, d := range all {
 		for _, s := range d.res.Delta.Slots {
-			wake(s.Name)
+			e.changed(s.Name)
 		}
 		for _, l := range d.res.Delta.Leases {
-			wake(l.Slot)
+			e.changed(l.Slot)
 		}
 		for _, a := range d.res.Delta.Actions {
-			wake(a.Slot)
+			e.changed(a.Slot)
 		}
 		for name := range d.res.Delta.Links {
-			wake(name)
+			e.changed(name)
 		}
 		for name := range d.res.Delta.Probes {
-			wake(name)
+			e.changed(name)
 		}
 	}
 	if slices.ContainsFunc(all, func(d decided) bool { return len(d.res.Delta.Journal) > 0 }) {
-		wake("") // those who follow the journal
+		e.changed("") // those who follow the journal
+	}
+}
+
+// changed wakes those who watch a slot. The caller holds e.mu.
+func (e *Engine) changed(slot core.SlotName) {
+	if c, ok := e.watch[slot]; ok {
+		close(c)
+		delete(e.watch, slot)
 	}
 }
 

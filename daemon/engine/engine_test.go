@@ -320,8 +320,69 @@ func TestTakeoverIsAnsweredBeforeTheListIsWritten(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Fatal("the answer waits for the disk")
 	}
+	// Who asks meanwhile is told what is known of it.
+	if st := r.e.Status("shop"); st.Authority.Fence != "acknowledged" || st.Local.State != "unknown" || strings.Contains(st.Sentences.Local, "not answered") {
+		t.Errorf("status: %+v, local %+v: %s", st.Authority, st.Local, st.Sentences.Local)
+	}
+	if a, _ := r.e.Authority("shop", r.l.nonce); a.Fence != "acknowledged" {
+		t.Errorf("the popup is told %+v", a)
+	}
+	// Another link's extension has not acknowledged anything.
+	r.e.Detach("shop", r.l, "its browser crashed")
+	if st := r.e.Status("shop"); st.Authority.Fence != "pending" {
+		t.Errorf("without a link the fence is %s", st.Authority.Fence)
+	}
 	release()
-	r.until(func(s *core.State) bool { return s.Slots["shop"].Fence.State == "draining" })
+	r.until(func(s *core.State) bool { return s.Slots["shop"].Fence.State == "pending" && !s.Links["shop"].Up() })
+}
+
+// A takeover whose number was overtaken by what was decided before its record waits for
+// the answer to the fence of the number that it was given then.
+func TestTakeoverThatWasOvertakenIsAnswered(t *testing.T) {
+	r := newRig(t)
+	r.lease()
+	before := len(r.l.fences())
+	hang := make(chan struct{})
+	release := sync.OnceFunc(func() { close(hang) })
+	t.Cleanup(release)
+	r.st.mu.Lock()
+	r.st.hang = hang
+	r.st.mu.Unlock()
+	done := make(chan core.Result, 2)
+	go func() { done <- r.e.Submit(r.ctx, core.Renew{Lease: "lease-1", Cap: "cap", ForMs: 30_000}) }()
+	for r.st.hung.Load() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	go func() { done <- r.e.Submit(r.ctx, core.Release{Lease: "lease-1", Cap: "cap"}) }()
+	time.Sleep(20 * time.Millisecond)
+	told := make(chan *core.Status, 1)
+	go func() {
+		_, st := r.e.TakeoverAnswered(r.ctx, core.Takeover{Slot: "shop", Surface: "cli", By: "human:cli"}, 10*time.Second)
+		told <- st
+	}()
+	for len(r.l.fences()) == before {
+		time.Sleep(time.Millisecond)
+	}
+	first := r.l.fences()[before].Epoch
+	r.st.mu.Lock()
+	r.st.hang = nil
+	r.st.mu.Unlock()
+	release()
+	<-done
+	<-done
+	r.until(func(s *core.State) bool { return s.Slots["shop"].Holder.Kind == "human" })
+	if r.slot().Epoch <= first {
+		t.Fatalf("it was not overtaken: epoch %d, issued %d", r.slot().Epoch, first)
+	}
+	select {
+	case st := <-told:
+		t.Fatalf("answered before the extension: %+v", st.Authority)
+	case <-time.After(50 * time.Millisecond):
+	}
+	r.e.Fenced(core.Fenced{Slot: "shop", Nonce: r.l.nonce, Epoch: r.slot().Epoch})
+	if st := <-told; st.Authority.Fence != "draining" {
+		t.Errorf("told %+v", st.Authority)
+	}
 }
 
 // An extension that says nothing is waited for no longer than the caller wants to.

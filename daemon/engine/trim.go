@@ -145,6 +145,8 @@ func (e *Engine) trimSome() {
 		}
 	case got == core.Trimmed{}:
 		e.log.Info("journal trimmed", "up_to", e.trim.upTo)
+		e.commits = max(e.commits, checkpointAfter) // what it freed is given back with the next checkpoint
+		e.quiet.Reset(quietFor)
 	default:
 		e.trim.due.Reset((trimShare - 1) * time.Since(began))
 	}

@@ -76,6 +76,8 @@ func TestTheJournalIsKeptWithinItsSize(t *testing.T) {
 	r.ran(0, 100)
 	before, slot := r.kept(), *r.slot()
 	bound := before.Bytes / 4
+	time.Sleep(150 * time.Millisecond) // what was done until now is checkpointed
+	checkpoints := r.st.checkpoints.Load()
 	e := r.trimmed(engine.Keep{Bytes: bound})
 	if e.Principal != "system" || !strings.Contains(e.Reason, "bytes") {
 		t.Errorf("the entry says %+v", e)
@@ -87,6 +89,11 @@ func TestTheJournalIsKeptWithinItsSize(t *testing.T) {
 		t.Errorf("trimming moved control: %+v, was %+v", got, slot)
 	}
 	r.known(unsettled)
+	for start := time.Now(); r.st.checkpoints.Load() == checkpoints; time.Sleep(5 * time.Millisecond) {
+		if time.Since(start) > 10*time.Second {
+			t.Fatal("what trimming freed is not given back")
+		}
+	}
 
 	// The next daemon knows the same.
 	r.e.Close()

@@ -201,7 +201,7 @@ func (e *Engine) loop() {
 		case trim && len(b.all) == 0:
 			e.trimSome()
 			trim = false
-		case quiet && len(b.all) == 0 && !e.failed:
+		case quiet && e.commits >= checkpointAfter && len(b.all) == 0 && !e.failed:
 			e.checkpoint()
 		}
 		if trim {
@@ -312,6 +312,7 @@ func (e *Engine) commit() {
 // checkpoint has the store copy its log. Nothing is decided and not committed.
 func (e *Engine) checkpoint() {
 	e.commits = 0
+	e.quiet.Stop()
 	if err := e.store.Checkpoint(); err != nil {
 		e.log.Error("the log was not copied into the database", "err", err)
 	}

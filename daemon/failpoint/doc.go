@@ -18,6 +18,9 @@
 //	during-reopen   it is open again; nothing was read yet
 //	before-trim     a piece of the journal is about to go
 //	after-trim      it has gone
+//	before-checkpoint  the log is about to be copied into the database
+//	after-checkpoint   it was
+//	eager-checkpoint   from here on that follows each commit: under load it would not come
 //	before-effect   an effect is about to leave: a frame to a host, a browser's start
 //	after-effect    it has left; whoever asked has no answer
 package failpoint

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"runtime/debug"
@@ -247,6 +248,9 @@ func (l *link) take(ctx context.Context, body []byte) error {
 		return fmt.Errorf("malformed message: %w", err)
 	}
 	handle, ok := handlers[t]
+	if !ok && !json.Valid(body) {
+		return errors.New("malformed message")
+	}
 	if !ok {
 		l.s.Log.Info("unknown message dropped", "slot", l.slot, "type", t)
 		return nil

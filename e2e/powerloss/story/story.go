@@ -98,8 +98,9 @@ func (s *Story) steps(to *core.Delta, most int) {
 
 // The log is merged now and then, and is written again from its beginning; in the first
 // chapters, up to quiet, at closes and reopenings too. After those many steps go into one
-// commit, and the log grows to many hundred pages before it is merged. Long is how many
-// chapters it takes to see all that.
+// commit, and the log grows to some hundred pages before it is merged. Long is how many
+// chapters it takes to see all that. The log that is so long that SQLite merges it within a
+// commit, by the same code, is not reached.
 const (
 	quiet = 90
 	Long  = 300
