@@ -118,7 +118,7 @@ export class Commands {
         if (counted) this.#ledger.settled(order, 'answered');
         return;
       case 'document':
-        void this.#document(order, order.tab);
+        void this.#document(order, order.tab, String(order.params.before ?? ''));
         return;
       case 'watch':
         void this.#watch.begin(order.epoch).then(() => this.#succeed(order, 0, '', {userAgent: this.#browser.userAgent()}));
@@ -199,9 +199,9 @@ export class Commands {
     this.#succeed(order, order.tab, document, {how_rule: 'navigated_by_document'});
   }
 
-  /** @param {Order} order @param {number} tab */
-  async #document(order, tab) {
-    const document = await this.#documents.first(tab);
+  /** @param {Order} order @param {number} tab @param {string} [before] */
+  async #document(order, tab, before = '') {
+    const document = await this.#documents.first(tab, before);
     const shown = this.#tabs.get(tab);
     this.#succeed(order, tab, document, {tab, document, url: this.#urlOf(tab), title: shown?.title ?? ''});
   }

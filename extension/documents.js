@@ -123,14 +123,16 @@ export class Documents {
   }
 
   /**
-   * Waits until a tab has a document.
-   * @param {number} tab
-   * @returns {Promise<string>} '' if it has none in time
+   * Waits until a tab has a document, and another one than that which was there before.
+   * @param {number} tab @param {string} [before]
+   * @returns {Promise<string>} in time: else '', or the one before
    */
-  async first(tab) {
-    if (this.current(tab)) return this.current(tab);
-    await this.learn(tab).catch((error) => note('could not look into a new tab', error));
-    if (this.current(tab)) return this.current(tab);
+  async first(tab, before = '') {
+    const there = () => this.current(tab) !== '' && this.current(tab) !== before;
+    if (there()) return this.current(tab);
+    if (this.current(tab)) await this.refresh(tab);
+    else await this.learn(tab).catch((error) => note('could not look into a new tab', error));
+    if (there()) return this.current(tab);
     await new Promise((resolve) => {
       const timer = setTimeout(done, FIRST_DOCUMENT_MS);
       const waiting = this.#waiting.get(tab) ?? new Set();

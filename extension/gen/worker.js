@@ -1872,7 +1872,7 @@ var Commands = class {
         if (counted) this.#ledger.settled(order, "answered");
         return;
       case "document":
-        void this.#document(order, order.tab);
+        void this.#document(order, order.tab, String(order.params.before ?? ""));
         return;
       case "watch":
         void this.#watch.begin(order.epoch).then(() => this.#succeed(order, 0, "", { userAgent: this.#browser.userAgent() }));
@@ -1944,9 +1944,9 @@ var Commands = class {
     const document2 = this.#documents.current(order.tab);
     this.#succeed(order, order.tab, document2, { how_rule: "navigated_by_document" });
   }
-  /** @param {Order} order @param {number} tab */
-  async #document(order, tab) {
-    const document2 = await this.#documents.first(tab);
+  /** @param {Order} order @param {number} tab @param {string} [before] */
+  async #document(order, tab, before = "") {
+    const document2 = await this.#documents.first(tab, before);
     const shown = this.#tabs.get(tab);
     this.#succeed(order, tab, document2, { tab, document: document2, url: this.#urlOf(tab), title: shown?.title ?? "" });
   }
@@ -2099,14 +2099,16 @@ var Documents = class {
     return this.#known.get(document2);
   }
   /**
-   * Waits until a tab has a document.
-   * @param {number} tab
-   * @returns {Promise<string>} '' if it has none in time
+   * Waits until a tab has a document, and another one than that which was there before.
+   * @param {number} tab @param {string} [before]
+   * @returns {Promise<string>} in time: else '', or the one before
    */
-  async first(tab) {
-    if (this.current(tab)) return this.current(tab);
-    await this.learn(tab).catch((error) => note("could not look into a new tab", error));
-    if (this.current(tab)) return this.current(tab);
+  async first(tab, before = "") {
+    const there = () => this.current(tab) !== "" && this.current(tab) !== before;
+    if (there()) return this.current(tab);
+    if (this.current(tab)) await this.refresh(tab);
+    else await this.learn(tab).catch((error) => note("could not look into a new tab", error));
+    if (there()) return this.current(tab);
     await new Promise((resolve) => {
       const timer = setTimeout(done, FIRST_DOCUMENT_MS);
       const waiting = this.#waiting.get(tab) ?? /* @__PURE__ */ new Set();

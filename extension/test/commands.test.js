@@ -259,6 +259,30 @@ test('tabs: lent at the grant, owned if made or opened under it, and nothing els
   assert.ok(it.result(m).result.tabs.every((tab) => !tab.owned), 'nothing is inherited');
 });
 
+test('the document after another is told as soon as it is there, and to nobody after a fence', async () => {
+  const it = await (await rig()).granted();
+  const ask = (before) => it.cmd({kind: 'document', method: '', expect: {tab: 1}, params: {before}});
+  const n = ask('D1');
+  await settle();
+  assert.equal(it.result(n), undefined, 'the tab still has the former one');
+  it.fake.commit(1, 'D2', 'https://shop.test/next');
+  await settle();
+  assert.deepEqual([it.result(n).observed, it.result(n).url], [{tab: 1, document: 'D2'}, 'https://shop.test/next']);
+  const m = ask('D1');
+  await settle();
+  assert.equal(it.result(m).observed.document, 'D2', 'it is there already');
+  it.fake.framesOf.set(1, [{frameId: 0, documentId: 'D3', url: 'https://shop.test/', processId: 7}]);
+  const k = ask('D2');
+  await settle();
+  assert.equal(it.result(k).observed.document, 'D3', 'no event has told of it yet');
+  const f = ask('D3');
+  await settle();
+  it.fence(3);
+  it.fake.commit(1, 'D4');
+  await settle();
+  assert.equal(it.result(f), undefined, 'an answer after the fence');
+});
+
 test('a lease without a tab is told so', async () => {
   const it = await rig({tabs: [[1, 'D1', 'chrome://settings/']]});
   it.up();

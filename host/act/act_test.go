@@ -294,14 +294,23 @@ type portFunc func(*Step)
 
 func (f portFunc) Send(s *Step) { f(s) }
 
-// The world of a document is made once, and again when it is gone.
+// The world of a document is made once, and again when it is gone. The tab's main frame is
+// asked for once, and again when the browser does not know it any more.
 func TestWorlds(t *testing.T) {
-	gone := false
+	gone, frame := false, "F"
 	p := &peer{}
 	p.rules = func(c wire.Cmd) (Answer, bool) {
 		if c.Method == "Runtime.evaluate" && gone {
 			gone = false
 			return bad(true, core.CodeUnavailable, "Cannot find context with specified id", -32000), true
+		}
+		switch c.Method {
+		case "Page.getFrameTree":
+			return good(`{"frameTree":{"frame":{"id":"` + frame + `"}}}`), true
+		case "Page.createIsolatedWorld":
+			if !strings.Contains(string(c.Params), `"`+frame+`"`) {
+				return bad(true, core.CodeUnavailable, "No frame for given id found", -32000), true
+			}
 		}
 		return willing(c)
 	}
@@ -320,7 +329,10 @@ func TestWorlds(t *testing.T) {
 	run(worldSteps + rest)
 	run("Runtime.evaluate" + rest)
 	gone = true
-	run("Runtime.evaluate " + worldSteps + rest)
+	run("Runtime.evaluate Page.createIsolatedWorld Runtime.evaluate" + rest)
+	run("Runtime.evaluate" + rest)
+	gone, frame = true, "G"
+	run("Runtime.evaluate Page.createIsolatedWorld " + worldSteps + rest)
 	run("Runtime.evaluate" + rest)
 }
 

@@ -12,7 +12,7 @@ import (
 	"sessiondock.dev/sessiondock/daemon/wire"
 )
 
-// documentPoll is how often the extension is asked whether the tab has another
+// documentPoll is after how long the extension is asked once more for the tab's
 // document. It learns of a commit a little after the browser.
 const documentPoll = 20 * time.Millisecond
 
@@ -50,6 +50,7 @@ func (r *run) navigate() ([][]byte, error) {
 		return nil, err
 	}
 	var got struct {
+		FrameID    string `json:"frameId"`
 		LoaderID   string `json:"loaderId"`
 		ErrorText  string `json:"errorText"`
 		IsDownload bool   `json:"isDownload"`
@@ -72,6 +73,7 @@ func (r *run) navigate() ([][]byte, error) {
 		result["same_document"] = true
 		r.look()
 	default:
+		r.x.worlds.mainFrame(r.expect.Tab, got.FrameID)
 		if err := r.arrive(before); err != nil {
 			return nil, err
 		}
@@ -158,7 +160,7 @@ func (r *run) back() ([][]byte, error) {
 			return nil, err
 		}
 	}
-	if err := r.parsed(); err != nil {
+	if err := r.parsed(core.Expect{Tab: r.expect.Tab}); err != nil {
 		return nil, err
 	}
 	result := map[string]any{}
@@ -207,9 +209,9 @@ func (r *run) look() {
 func (r *run) arrive(before core.DocumentID) error {
 	r.moved()
 	for {
-		a, err := r.do(wire.Cmd{Kind: "document"})
+		a, err := r.do(wire.Cmd{Kind: "document", Params: jsonOf(map[string]string{"before": string(before)})})
 		if err == nil && a.Observed != nil && a.Observed.Document != "" && a.Observed.Document != before {
-			return r.parsed()
+			return r.parsed(*a.Observed)
 		}
 		if r.ctx.Err() != nil {
 			return errStopped
@@ -220,12 +222,15 @@ func (r *run) arrive(before core.DocumentID) error {
 	}
 }
 
-// parsed waits for DOMContentLoaded in whatever document the tab comes to: a page
-// may send the browser on before it is parsed.
-func (r *run) parsed() error {
+// parsed waits for DOMContentLoaded, in a document or in whatever the tab comes to after
+// it: a page may send the browser on before it is parsed.
+func (r *run) parsed(in core.Expect) error {
+	r.expect = in
 	for {
-		r.expect.Document = ""
-		err := r.resolve()
+		var err error
+		if r.expect.Document == "" {
+			err = r.resolve()
+		}
 		if err == nil {
 			_, err = r.call("wait", map[string]any{"target": target{}, "state": "parsed", "ms": r.patience(waitTurn)}, false)
 		}
@@ -242,6 +247,7 @@ func (r *run) parsed() error {
 		if err := r.pause(documentPoll); err != nil {
 			return err
 		}
+		r.expect.Document = ""
 	}
 }
 

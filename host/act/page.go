@@ -40,6 +40,24 @@ type worldKey struct {
 type worlds struct {
 	mu sync.Mutex
 	m  map[worldKey]runtime.ExecutionContextID
+	// frames are the main frames of tabs as DevTools names them: the same for a tab's life.
+	frames map[core.TabID]string
+}
+
+func (w *worlds) frame(tab core.TabID) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.frames[tab]
+}
+
+// mainFrame notes a tab's main frame, or with "" that what was noted is none.
+func (w *worlds) mainFrame(tab core.TabID, frame string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.frames == nil || len(w.frames) >= maxWorlds {
+		w.frames = map[core.TabID]string{}
+	}
+	w.frames[tab] = frame
 }
 
 func (w *worlds) get(k worldKey) (runtime.ExecutionContextID, bool) {
@@ -128,9 +146,37 @@ func (r *run) world() (id runtime.ExecutionContextID, fresh bool, err error) {
 	if id, ok := r.x.worlds.get(key); ok {
 		return id, false, nil
 	}
-	a, err := r.do(cdp("Page.getFrameTree", nil))
+	frame := r.x.worlds.frame(key.tab)
+	noted := frame != ""
+	if !noted {
+		if frame, err = r.mainFrame(); err != nil {
+			return 0, false, err
+		}
+	}
+	a, err := r.do(cdp("Page.createIsolatedWorld", worldParams{frame, "sessiondock"}))
+	if a.Error != nil && a.Dispatched && noted {
+		r.x.worlds.mainFrame(key.tab, "")
+		if frame, err = r.mainFrame(); err != nil {
+			return 0, false, err
+		}
+		a, err = r.do(cdp("Page.createIsolatedWorld", worldParams{frame, "sessiondock"}))
+	}
 	if err != nil {
 		return 0, false, err
+	}
+	r.x.worlds.mainFrame(key.tab, frame)
+	var made page.CreateIsolatedWorldResult
+	if err := json.Unmarshal(a.Result, &made); err != nil {
+		return 0, false, badAnswer("Page.createIsolatedWorld", err)
+	}
+	return made.ExecutionContextID, true, nil
+}
+
+// mainFrame asks for the main frame of the action's tab.
+func (r *run) mainFrame() (string, error) {
+	a, err := r.do(cdp("Page.getFrameTree", nil))
+	if err != nil {
+		return "", err
 	}
 	var tree struct {
 		FrameTree struct {
@@ -140,17 +186,9 @@ func (r *run) world() (id runtime.ExecutionContextID, fresh bool, err error) {
 		} `json:"frameTree"`
 	}
 	if err := json.Unmarshal(a.Result, &tree); err != nil {
-		return 0, false, badAnswer("Page.getFrameTree", err)
+		return "", badAnswer("Page.getFrameTree", err)
 	}
-	a, err = r.do(cdp("Page.createIsolatedWorld", worldParams{tree.FrameTree.Frame.ID, "sessiondock"}))
-	if err != nil {
-		return 0, false, err
-	}
-	var made page.CreateIsolatedWorldResult
-	if err := json.Unmarshal(a.Result, &made); err != nil {
-		return 0, false, badAnswer("Page.createIsolatedWorld", err)
-	}
-	return made.ExecutionContextID, true, nil
+	return tree.FrameTree.Frame.ID, nil
 }
 
 type worldParams struct {
