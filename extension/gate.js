@@ -15,7 +15,7 @@
 import {METHODS, NEEDS} from './gen/wire.js';
 import {MAX_EPOCH} from './limits.js';
 import {refuse} from './refusal.js';
-import {notAllowed, scope} from './scope.js';
+import {isCookieHeader, notAllowed, scope} from './scope.js';
 import {isWeb, originOf} from './tabs.js';
 
 /** @typedef {import('./refusal.js').Refusal} Refusal */
@@ -243,6 +243,16 @@ function decideMethod(state, order, view) {
       'policy', 'a script for new documents would also run in pages beyond the binding’s origins',
       'evaluate it in each page; a binding without origins allows it',
     );
+  }
+  if (order.method === 'Network.setExtraHTTPHeaders') {
+    const names = Object.keys(order.params.headers ?? {});
+    if (names.length > 0 && !view.allowed(ELSEWHERE)) {
+      return no(
+        'policy', 'extra headers would also go to websites beyond the binding’s origins, which take them for the page’s own',
+        'with --allow interception, Fetch.continueRequest sets the headers of a request to an origin; a binding without origins allows it',
+      );
+    }
+    if (names.some(isCookieHeader) && !state.grant?.allow?.includes('cookies')) return notAllowed('a Cookie header', 'cookies');
   }
   if (order.kind === 'cdp') {
     const why = Object.hasOwn(METHODS, order.method) ? METHODS[order.method] : 'it is not in the table of methods';

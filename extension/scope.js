@@ -66,6 +66,16 @@ function headersBeyond({responseHeaders, binaryResponseHeaders}, it, allow) {
   return null;
 }
 
+/** @param {unknown} name */
+export const isCookieHeader = (name) => /^\s*cookie2?\s*$/i.test(String(name));
+
+/** @param {any} headers @param {string[]} allow @returns {Refusal | null} */
+function cookieSent(headers, allow) {
+  if (!Array.isArray(headers)) return refuse('invalid', 'headers must be a list of name and value');
+  const cookie = headers.some((/** @type {any} */ header) => isCookieHeader(header?.name));
+  return cookie && !allow.includes('cookies') ? notAllowed('a Cookie header', 'cookies') : null;
+}
+
 /** @param {string} what @param {string} setting */
 export const notAllowed = (what, setting) =>
   refuse('policy', `${what} is not passed on: this binding does not allow ${setting}`, `a person allows it: make the binding anew with --allow ${setting}`);
@@ -85,7 +95,8 @@ export function scope(method, params, it, allow) {
       if (!Array.isArray(params.cookies)) return refuse('invalid', `${method} needs cookies`);
       return params.cookies.map((/** @type {any} */ one) => cookieBeyond(one, it)).find(Boolean) ?? null;
     case 'Fetch.continueRequest':
-      return given(params.url) && !web(params.url, it) ? beyond('that address') : null;
+      if (given(params.url) && !web(params.url, it)) return beyond('that address');
+      return cookieSent(params.headers ?? [], allow);
     case 'Fetch.continueResponse':
     case 'Fetch.fulfillRequest':
       return headersBeyond(params, it, allow);

@@ -1740,6 +1740,12 @@ function headersBeyond({ responseHeaders, binaryResponseHeaders }, it, allow) {
   }
   return null;
 }
+var isCookieHeader = (name) => /^\s*cookie2?\s*$/i.test(String(name));
+function cookieSent(headers, allow) {
+  if (!Array.isArray(headers)) return refuse("invalid", "headers must be a list of name and value");
+  const cookie = headers.some((header) => isCookieHeader(header?.name));
+  return cookie && !allow.includes("cookies") ? notAllowed("a Cookie header", "cookies") : null;
+}
 var notAllowed = (what, setting) => refuse("policy", `${what} is not passed on: this binding does not allow ${setting}`, `a person allows it: make the binding anew with --allow ${setting}`);
 function scope(method, params, it, allow) {
   switch (method) {
@@ -1751,7 +1757,8 @@ function scope(method, params, it, allow) {
       if (!Array.isArray(params.cookies)) return refuse("invalid", `${method} needs cookies`);
       return params.cookies.map((one) => cookieBeyond(one, it)).find(Boolean) ?? null;
     case "Fetch.continueRequest":
-      return given(params.url) && !web(params.url, it) ? beyond("that address") : null;
+      if (given(params.url) && !web(params.url, it)) return beyond("that address");
+      return cookieSent(params.headers ?? [], allow);
     case "Fetch.continueResponse":
     case "Fetch.fulfillRequest":
       return headersBeyond(params, it, allow);
@@ -2409,6 +2416,17 @@ function decideMethod(state, order, view) {
       "a script for new documents would also run in pages beyond the binding’s origins",
       "evaluate it in each page; a binding without origins allows it"
     );
+  }
+  if (order.method === "Network.setExtraHTTPHeaders") {
+    const names = Object.keys(order.params.headers ?? {});
+    if (names.length > 0 && !view.allowed(ELSEWHERE)) {
+      return no(
+        "policy",
+        "extra headers would also go to websites beyond the binding’s origins, which take them for the page’s own",
+        "with --allow interception, Fetch.continueRequest sets the headers of a request to an origin; a binding without origins allows it"
+      );
+    }
+    if (names.some(isCookieHeader) && !state.grant?.allow?.includes("cookies")) return notAllowed("a Cookie header", "cookies");
   }
   if (order.kind === "cdp") {
     const why = Object.hasOwn(METHODS, order.method) ? METHODS[order.method] : "it is not in the table of methods";

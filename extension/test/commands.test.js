@@ -397,6 +397,26 @@ test('a script for new documents and one with a reload are refused where origins
   assert.equal((await asked('Page.reload', {})).ok, true);
 });
 
+test('extra headers go to every website: refused where origins are listed, and a cookie among them without cookies', async () => {
+  const headers = (names) => ({headers: Object.fromEntries(names.map((name) => [name, '1']))});
+  for (const [grant, names, code] of [
+    [{origins: ['https://shop.test'], allow: ['cookies', 'storage', 'interception']}, ['X-Csrf'], 'policy'],
+    [{origins: ['https://shop.test']}, [], undefined],
+    [{origins: []}, ['X-Csrf'], undefined],
+    [{origins: []}, ['X-Csrf', 'cookie'], 'policy'],
+    [{origins: [], allow: ['cookies']}, ['X-Csrf', 'Cookie'], undefined],
+  ]) {
+    const it = await rig();
+    it.up();
+    it.fence(2, {person: false});
+    await settle();
+    it.grant(2, grant);
+    const seq = it.cmd({method: 'Network.setExtraHTTPHeaders', params: headers(names), effect: true});
+    await settle();
+    assert.equal(it.result(seq).error?.code, code, JSON.stringify([grant, names]));
+  }
+});
+
 test('what is answered after the page has left the origins is not told', async () => {
   const it = await rig();
   it.up();

@@ -67,6 +67,7 @@ func scope(method string, params json.RawMessage, w within, allow []string) *cor
 		if to, ok := textOf(object(params), "url"); !ok || to != "" && !w.address(to) {
 			return beyond("that address")
 		}
+		return cookieSent(object(params), allow)
 	case method == "Fetch.continueResponse", method == "Fetch.fulfillRequest":
 		return w.headers(object(params), allow)
 	case slices.Contains([]string{"getCookies", "getStorageKey", "getStorageKeyForFrame"}, name):
@@ -117,6 +118,23 @@ func (w within) storage(method string, p map[string]json.RawMessage) *core.Error
 	}
 	if types, isText := textOf(p, "storageTypes"); !isText || deletesCookies.MatchString(types) {
 		return notAllowed(method+" deletes no cookies", "Network.deleteCookies does, one by one")
+	}
+	return nil
+}
+
+// cookieSent refuses a request with a Cookie header.
+func cookieSent(p map[string]json.RawMessage, allow []string) *core.Error {
+	var all []struct {
+		Name string `json:"name"`
+	}
+	if raw, given := p["headers"]; given && json.Unmarshal(raw, &all) != nil {
+		return badArgument("headers must be a list of name and value")
+	}
+	for _, h := range all {
+		name := strings.ToLower(strings.TrimSpace(h.Name))
+		if (name == "cookie" || name == "cookie2") && !slices.Contains(allow, "cookies") {
+			return core.NotAllowed("a Cookie header", "cookies")
+		}
 	}
 	return nil
 }
