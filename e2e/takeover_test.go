@@ -190,3 +190,31 @@ func TestStopBrowserEndsTheLaunchVerified(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A page that is on its way to another is ended all the same: Chromium refuses to end it
+// until what it is on its way to, or the dialog that keeps it, is called off.
+func TestAPageIsEndedOnItsWayToAnother(t *testing.T) {
+	t.Parallel()
+	for _, kept := range []string{"by a dialog", "by a server"} {
+		t.Run(kept, func(t *testing.T) {
+			t.Parallel()
+			k := openDesk(t, "product", "")
+			to := k.site.URL(k.name, "product", "slow=10000")
+			k.do(wire.Act{Verb: "evaluate", Expression: `setInterval(() => 0, 1000)`})
+			if kept == "by a dialog" {
+				to = k.page
+				k.do(wire.Act{Verb: "evaluate", Expression: `addEventListener("beforeunload", (e) => { e.preventDefault(); e.returnValue = true; })`})
+				k.do(wire.Act{Verb: "click", Selector: "#save"}) // Chromium asks only who has used the page
+			}
+			id := client.NewID()
+			go k.Act(k.ctx, id, wire.Act{Verb: "navigate", URL: to}, 0)
+			k.settled(id, "the dispatch", func(r *core.Record) bool { return r.Times.Dispatched != 0 })
+			time.Sleep(300 * time.Millisecond) // the dialog is open, the request under way
+			st, err := k.d.Control.Change(k.ctx, k.slot(), client.Takeover, wire.ChangeRequest{By: "test", StopPage: true})
+			must(t, err)
+			if len(st.Local.Documents) > 0 || st.Authority.Holder.Kind != "human" {
+				t.Errorf("held by %s; still there: %+v", st.Authority.Holder.Kind, st.Local.Documents)
+			}
+		})
+	}
+}

@@ -29,6 +29,7 @@ import {Watch} from './watch.js';
 
 /** How often it is looked whether renderers have been seen to end. */
 const LOOK_MS = 20;
+const CRASH_AGAIN_MS = 500;
 
 export class Dock {
   /** One life of the worker. */
@@ -505,9 +506,12 @@ export class Dock {
       const attach = (/** @type {number} */ tab) =>
         this.sessions.attach(tab).catch((error) => note('could not attach to stop a page', error));
       await Promise.all([...list].map(attach));
-      for (const tab of list) if (this.sessions.attached(tab)) void this.sessions.crash(tab);
       const ended = (/** @type {number} */ tab) => this.documents.dead(tab);
       for (let waited = 0; waited < CRASH_MS && ![...list].every(ended); waited += LOOK_MS) {
+        // Once more where it was not done: what stood in the way is about to be over.
+        if (waited % CRASH_AGAIN_MS === 0) {
+          for (const tab of list) if (this.sessions.attached(tab) && !ended(tab)) void this.sessions.crash(tab);
+        }
         await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
       }
       this.people.stopped([...list].filter((tab) => !ended(tab)).length);

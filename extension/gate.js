@@ -118,8 +118,10 @@ const SYSTEM_COMMANDS = [
   ],
   [
     'Page.handleJavaScriptDialog',
-    (order, state) => state.stopping && order.dialog === 'beforeunload' && order.params.accept === true,
+    ({dialog, params}, state) =>
+      (state.stopping && dialog === 'beforeunload' && params.accept === true) || (dialog === 'ending' && params.accept === false),
   ],
+  ['Page.stopLoading', () => true],
   // Set-up of a session: what the evidence rests on.
   ['Page.enable', () => true],
   ['Page.getFrameTree', () => true],

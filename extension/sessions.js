@@ -326,8 +326,14 @@ export class Sessions {
     }
   }
 
-  /** Ends the renderer of a tab. It is proved by the crash that is seen, not by this. @param {number} tab */
+  /**
+   * Ends the renderer of a tab. It is proved by the crash that is seen, not by this. Chromium
+   * does not end a page that is on its way to another, nor one whose dialog keeps it from that.
+   * @param {number} tab
+   */
   crash(tab) {
+    void this.#system(tab, 'Page.handleJavaScriptDialog', {accept: false}, 'ending');
+    void this.#system(tab, 'Page.stopLoading', {});
     return this.#system(tab, 'Page.crash', {});
   }
 

@@ -217,7 +217,7 @@ func (d *door) takeover(r *http.Request) (any, *core.Error) {
 		return st, nil
 	}
 	if q.StopPage {
-		err = d.Engine.Submit(r.Context(), core.StopPage{Slot: slot, By: by}).Refusal
+		err = d.endPages(r.Context(), core.StopPage{Slot: slot, By: by})
 	}
 	if q.StopNow {
 		err = d.end(r.Context(), core.StopSlot{Slot: slot, Now: true, By: by})
@@ -277,7 +277,41 @@ func (d *door) end(ctx context.Context, in core.StopSlot) *core.Error {
 }
 
 func (d *door) stopPage(r *http.Request, slot core.SlotName, q wire.ChangeRequest, by string) *core.Error {
-	return d.Engine.Submit(r.Context(), core.StopPage{Slot: slot, IfEpoch: q.IfEpoch, By: by}).Refusal
+	return d.endPages(r.Context(), core.StopPage{Slot: slot, IfEpoch: q.IfEpoch, By: by})
+}
+
+// pagesWait is how long the pages of a slot may take to be seen to end: a little longer
+// than the extension waits for it.
+const pagesWait = 6 * time.Second
+
+// endPages has the pages that hold an agent's work ended, and answers when they were seen
+// to end, or were not.
+func (d *door) endPages(ctx context.Context, in core.StopPage) *core.Error {
+	work := map[core.DocumentID]bool{}
+	d.Engine.View(func(s *core.State, _ core.Now) {
+		for _, doc := range slices.Concat(s.Slots[in.Slot].Pending, s.Slots[in.Slot].Scripts) {
+			work[doc.Document] = doc.Document != ""
+		}
+		for _, a := range s.OpenActions(in.Slot) {
+			if a.Local == core.Running {
+				work[a.Document] = a.Document != ""
+			}
+		}
+	})
+	if err := d.Engine.Submit(ctx, in).Refusal; err != nil {
+		return err
+	}
+	ended := d.Engine.Wait(ctx, in.Slot, pagesWait, func(s *core.State, _ core.Now) bool {
+		v := s.Slots[in.Slot]
+		there := func(doc core.DocNow) bool { return work[doc.Document] }
+		return !slices.ContainsFunc(v.Pending, there) && !slices.ContainsFunc(v.Scripts, there) &&
+			!slices.ContainsFunc(s.OpenActions(in.Slot), func(a *core.Action) bool { return a.Local == core.Running && work[a.Document] })
+	})
+	if !ended {
+		return core.Refuse(core.CodeUnavailable, "a page was not seen to end: what runs in it may go on",
+			"end the browser: sessiondock slot stop "+string(in.Slot)+" --now")
+	}
+	return nil
 }
 
 func (d *door) adopt(r *http.Request, slot core.SlotName, q wire.ChangeRequest, by string) *core.Error {

@@ -2331,8 +2331,9 @@ var SYSTEM_COMMANDS = [
   ],
   [
     "Page.handleJavaScriptDialog",
-    (order, state) => state.stopping && order.dialog === "beforeunload" && order.params.accept === true
+    ({ dialog, params }, state) => state.stopping && dialog === "beforeunload" && params.accept === true || dialog === "ending" && params.accept === false
   ],
+  ["Page.stopLoading", () => true],
   // Set-up of a session: what the evidence rests on.
   ["Page.enable", () => true],
   ["Page.getFrameTree", () => true],
@@ -4128,8 +4129,14 @@ var Sessions = class {
       buttons.clear();
     }
   }
-  /** Ends the renderer of a tab. It is proved by the crash that is seen, not by this. @param {number} tab */
+  /**
+   * Ends the renderer of a tab. It is proved by the crash that is seen, not by this. Chromium
+   * does not end a page that is on its way to another, nor one whose dialog keeps it from that.
+   * @param {number} tab
+   */
   crash(tab) {
+    void this.#system(tab, "Page.handleJavaScriptDialog", { accept: false }, "ending");
+    void this.#system(tab, "Page.stopLoading", {});
     return this.#system(tab, "Page.crash", {});
   }
   /** Detaches from every tab. */
@@ -4630,6 +4637,7 @@ var Watch = class {
 
 // dock.js
 var LOOK_MS2 = 20;
+var CRASH_AGAIN_MS = 500;
 var Dock = class {
   /** One life of the worker. */
   #instance;
@@ -5087,9 +5095,11 @@ var Dock = class {
     try {
       const attach = (tab) => this.sessions.attach(tab).catch((error) => note("could not attach to stop a page", error));
       await Promise.all([...list].map(attach));
-      for (const tab of list) if (this.sessions.attached(tab)) void this.sessions.crash(tab);
       const ended = (tab) => this.documents.dead(tab);
       for (let waited = 0; waited < CRASH_MS && ![...list].every(ended); waited += LOOK_MS2) {
+        if (waited % CRASH_AGAIN_MS === 0) {
+          for (const tab of list) if (this.sessions.attached(tab) && !ended(tab)) void this.sessions.crash(tab);
+        }
         await new Promise((resolve) => setTimeout(resolve, LOOK_MS2));
       }
       this.people.stopped([...list].filter((tab) => !ended(tab)).length);

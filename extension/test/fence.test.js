@@ -456,6 +456,28 @@ test('stopping a page: attached first, ended by Page.crash, proved only by the c
   assert.deepEqual(it.port.last('drained').documents.map((d) => d.how), ['ended']);
 });
 
+test('a page that is on its way to another is kept from that, and ended', async () => {
+  const it = await (await rig()).granted();
+  it.fake.answers[INPUT] = never;
+  await it.click();
+  it.fence(3, {deadline_ms: 5000});
+  const order = [];
+  let under = true;
+  it.fake.answers['Page.handleJavaScriptDialog'] = (_, params) => (order.push(['dialog', params.accept]), Promise.resolve({}));
+  it.fake.answers['Page.stopLoading'] = () => (order.push(['stop']), Promise.resolve({}));
+  it.fake.answers['Page.crash'] = () => {
+    if (under) {
+      under = false;
+      return Promise.reject(new Error(JSON.stringify({code: -32000, message: 'Page has pending navigations, not killing'})));
+    }
+    it.fake.emit('debuggerEvent', 1, '', 'Inspector.targetCrashed', {});
+    return Promise.resolve({});
+  };
+  it.daemon('stop.page', {epoch: 3, tabs: [{tab: 1}]});
+  await until('ended', () => it.port.last('document.ended')?.how === 'crashed');
+  assert.deepEqual(order, [['dialog', false], ['stop'], ['dialog', false], ['stop']]);
+});
+
 test('a later fence takes over what the former had not settled, and only it is drained', async () => {
   const it = await (await rig()).granted();
   let acknowledge;
