@@ -44,7 +44,7 @@ var Routes = []Route{
 	{"POST", "/v1/slots/{slot}/handback", "control", "", "ChangeRequest", "Status", "control back, to the interrupted agent or to the queue"},
 	{"POST", "/v1/slots/{slot}/start", "control", "", "ChangeRequest", "Status", "start the browser"},
 	{"POST", "/v1/slots/{slot}/stop", "control", "", "ChangeRequest", "Status", "end the browser, verified"},
-	{"POST", "/v1/slots/{slot}/stop-page", "control", "", "ChangeRequest", "Status", "end the pages that hold an agent's work"},
+	{"POST", "/v1/slots/{slot}/stop-page", "control", "", "ChangeRequest", "Status", "end the pages that hold an agent's work; answers when they were seen to end, or were not"},
 	{"POST", "/v1/slots/{slot}/adopt", "control", "", "ChangeRequest", "Status", "serve a slot again whose browser knows more than the database"},
 	{"POST", "/v1/slots/{slot}/quarantine/lift", "control", "", "ChangeRequest", "Status", "let what is unknown be unknown"},
 	{"GET", "/v1/bindings", "control", "", "", "Binding...", "the bindings"},
