@@ -246,12 +246,19 @@ func (d *door) start(r *http.Request, slot core.SlotName, q wire.ChangeRequest, 
 		return res.Refusal
 	}
 	var l *core.Launch
+	var ahead *core.Reason
 	up := false
 	d.Engine.Wait(r.Context(), slot, launchWait, func(s *core.State, _ core.Now) bool {
-		l, up = s.Slots[slot].Launch, s.Links[slot].Up() && s.Slots[slot].Fence.State == "drained"
-		return up || l != nil && l.ID != former && !l.Live()
+		v := s.Slots[slot]
+		l, up, ahead = v.Launch, s.Links[slot].Up() && v.Fence.State == "drained", nil
+		if i := slices.IndexFunc(v.Reasons, func(r core.Reason) bool { return core.Code(r.Code) == core.CodeEpochRegression }); i >= 0 {
+			ahead = &v.Reasons[i]
+		}
+		return up || ahead != nil || l != nil && l.ID != former && !l.Live()
 	})
 	switch {
+	case ahead != nil:
+		return core.Refuse(core.CodeEpochRegression, ahead.Text, ahead.Resolve)
 	case up:
 		return nil
 	case l != nil && l.ID != former && !l.Live():

@@ -182,7 +182,7 @@ func unreachable(socket string, err error) error {
 	if e, ok := errors.AsType[*core.Error](err); ok {
 		return e
 	}
-	return core.Refuse(core.CodeUnavailable, "no daemon answers at "+socket+": "+cause(err), "sessiondock up")
+	return core.Refuse(core.CodeUnavailable, "no daemon answers at "+socket+": "+cause(err), "sessiondock up --detach")
 }
 
 // cause is the innermost text of a transport error, without the URL and the

@@ -68,7 +68,7 @@ func TestUnreachableDaemonIsUnavailable(t *testing.T) {
 	c := New(filepath.Join(t.TempDir(), "none.sock"))
 	epoch := core.Epoch(1)
 	_, err := c.Act(t.Context(), "L", "cap", wire.ActRequest{ID: "A", Epoch: &epoch, Act: wire.Act{Verb: "back"}})
-	if e := wantCode(t, err, core.CodeUnavailable); e.Hint != "sessiondock up" {
+	if e := wantCode(t, err, core.CodeUnavailable); e.Hint != "sessiondock up --detach" {
 		t.Errorf("hint %q", e.Hint)
 	}
 }
