@@ -12,11 +12,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	_ "modernc.org/sqlite"
 
 	"sessiondock.dev/sessiondock/cli/demo"
+	"sessiondock.dev/sessiondock/daemon/client"
 	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/wire"
 )
 
 // refusedStart starts the daemon where it must not serve, and returns what it says.
@@ -136,4 +139,50 @@ func TestTheDaemonHasNoSwitchOfTests(t *testing.T) {
 			t.Errorf("it knows of %s", name)
 		}
 	}
+}
+
+// TestStartOverAnOlderCopy: a browser that has seen more than the database is closed to
+// agents, and whoever starts it is told so at once, with what to do.
+func TestStartOverAnOlderCopy(t *testing.T) { // I1
+	home, _ := demo.InHome()
+	d, site := openOwn(t, home)
+	t.Cleanup(func() { must(t, d.Stop()) }) // the last one, after the desk's own end
+	k := openDeskOn(t, d, site, "product", "")
+	must(t, k.Release(k.ctx))
+	_, err := d.Control.Change(k.ctx, k.slot(), client.Stop, wire.ChangeRequest{By: "test"})
+	must(t, err)
+	must(t, d.Stop())
+	older, err := os.ReadFile(d.Paths.Database())
+	must(t, err)
+
+	d, err = demo.StartDaemon(k.ctx, home, "")
+	must(t, err)
+	_, err = d.Control.Change(k.ctx, k.slot(), client.Start, wire.ChangeRequest{By: "test"})
+	must(t, err)
+	for range 3 {
+		_, err = d.Control.Change(k.ctx, k.slot(), client.Takeover, wire.ChangeRequest{By: "test"})
+		must(t, err)
+		_, err = d.Control.Change(k.ctx, k.slot(), client.Handback, wire.ChangeRequest{By: "test", Confirm: true})
+		must(t, err)
+	}
+	_, err = d.Control.Change(k.ctx, k.slot(), client.Stop, wire.ChangeRequest{By: "test"})
+	must(t, err)
+	must(t, d.Stop())
+	must(t, os.WriteFile(d.Paths.Database(), older, 0o600))
+
+	d, err = demo.StartDaemon(k.ctx, home, "")
+	must(t, err)
+	begun := time.Now()
+	_, err = d.Control.Change(k.ctx, k.slot(), client.Start, wire.ChangeRequest{By: "test"})
+	var refusal *core.Error
+	if !errors.As(err, &refusal) || refusal.Code != core.CodeEpochRegression || !strings.Contains(refusal.Hint, "slot adopt "+string(k.slot())) {
+		t.Errorf("started: %v", err)
+	}
+	if took := time.Since(begun); took > 20*time.Second {
+		t.Errorf("it took %v to say so", took)
+	}
+	_, err = d.Control.Change(k.ctx, k.slot(), client.Adopt, wire.ChangeRequest{By: "test", Note: "restored"})
+	must(t, err)
+	_, err = d.Control.Change(k.ctx, k.slot(), client.Stop, wire.ChangeRequest{By: "test"})
+	must(t, err)
 }
