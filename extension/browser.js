@@ -71,12 +71,21 @@ export const browser = {
     }),
 
   tabs: () => chrome.tabs.query({}),
+  /** @param {number} tabId */
+  tab: (tabId) => chrome.tabs.get(tabId),
   /** @param {string} url @param {boolean} active */
   createTab: (url, active) => chrome.tabs.create({url, active}),
   /** @param {number} tabId */
   closeTab: (tabId) => chrome.tabs.remove(tabId),
   /** @param {number} tabId */
   activateTab: (tabId) => chrome.tabs.update(tabId, {active: true}),
+  /**
+   * Has the page of a tab come that is not loaded; the tab stays where it is. Where a form
+   * was sent to get that page, the browser brings the tab to the front to ask a person, and
+   * then takes it from its cache: nothing is sent a second time.
+   * @param {number} tabId
+   */
+  loadTab: (tabId) => chrome.tabs.reload(tabId),
   /**
    * Puts a page that no website has in a tab. An empty one would have the extension's own
    * origin, as whatever an extension navigates to it has: the browser's page about an

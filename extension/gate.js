@@ -34,8 +34,8 @@ import {isWeb, originOf} from './tabs.js';
 /**
  * @typedef {object} Order one thing to be done, with what it expects
  * @property {'agent' | 'system'} by
- * @property {string} kind cdp, barrier, document, tabs, tab_create, tab_close, tab_activate, tab_blank, watch;
- *   the system's alone: tab_goto, text
+ * @property {string} kind cdp, barrier, document, tabs, tab_create, tab_close, tab_activate, tab_blank, tab_load,
+ *   watch; the system's alone: tab_goto, text
  * @property {number} epoch
  * @property {unknown} port the native port it came by; the system's have none
  * @property {number} tab 0 if it concerns no tab
@@ -362,6 +362,8 @@ function perform(browser, order, view) {
       return browser.activateTab(order.tab);
     case 'tab_blank':
       return browser.blankTab(order.tab);
+    case 'tab_load':
+      return browser.loadTab(order.tab);
     case 'tab_goto':
       return browser.gotoTab(order.tab, order.params.url);
     case 'text':

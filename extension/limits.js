@@ -36,6 +36,10 @@ export const MAX_ASKS = 8;
 
 /** How long chrome.debugger.attach may take. It answers in milliseconds. */
 export const ATTACH_MS = 5_000;
+/** How long the page of a tab that is not loaded may take to come. */
+export const LOAD_MS = 5_000;
+/** A command that waits for it is refused this long before its time is over, so that its host still hears it. */
+export const HEARD_MS = 250;
 /** How long the popup waits for the daemon's answer to a person's verb. */
 export const CALL_MS = 10_000;
 /** How long a tab that was just made may take to have a document. */

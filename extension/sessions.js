@@ -6,7 +6,7 @@
  * Nothing here re-attaches by itself.
  */
 
-import {ATTACH_MS, MAX_QUEUED, MAX_REQUESTS} from './limits.js';
+import {ATTACH_MS, HEARD_MS, LOAD_MS, MAX_QUEUED, MAX_REQUESTS} from './limits.js';
 import {OUTSIDE} from './gate.js';
 import {note, refuse} from './refusal.js';
 import {isNewTab} from './tabs.js';
@@ -36,6 +36,7 @@ import {isNewTab} from './tabs.js';
  * @typedef {object} Events
  * @property {(tab: number) => void} crashed
  * @property {(tab: number) => void} asked the main frame's document asked to be replaced
+ * @property {(tab: number) => boolean} unloaded whether no process is behind it, as far as events have told
  * @property {(tab: number) => void} canceled a person ended the debugging
  * @property {(tab: number, child: string, url: string) => boolean} holds whether the lease may hold back a request to an address
  */
@@ -45,6 +46,7 @@ const ALREADY = /already attached/i;
 const CLOSED = /^Cannot (access|attach to this target)\b|cannot be scripted/i;
 const NOT_OURS = /not attached/i;
 const ONE_DAY = 86_400_000;
+const LOOK_MS = 20;
 /** What lets a request that is held back go on, or ends it. */
 const GOES_ON = new Set(['continueRequest', 'continueResponse', 'continueWithAuth', 'failRequest', 'fulfillRequest'].map((name) => `Fetch.${name}`));
 /** What answers a page in the website's place: a script of the agent's may be in it. */
@@ -372,6 +374,13 @@ export class Sessions {
         }
         await sent;
       }
+      if (this.#mayLackPage(session.tab)) {
+        const refused = await this.#load(session, order);
+        if (refused) {
+          this.#drop(session, refused);
+          return;
+        }
+      }
       await this.#attachNow(session);
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
@@ -383,6 +392,54 @@ export class Sessions {
     }
     if (this.#sessions.get(session.tab) !== session) return;
     for (let next = session.queue.shift(); next; next = session.queue.shift()) next.run();
+  }
+
+  /** A crashed page is none that only has to be loaded. @param {number} tab */
+  #mayLackPage(tab) {
+    return !this.#documents.dead(tab) && (!this.#documents.current(tab) || this.#events.unloaded(tab));
+  }
+
+  /**
+   * A tab that the browser has restored, or whose page it has discarded, has no renderer:
+   * a debugger would be told that it has crashed. Its page comes first, before any command
+   * is dispatched there, so that the load is no action's.
+   * @param {Session} session @param {Order} order the one that needs it
+   * @returns {Promise<Refusal | null>} null: attach
+   */
+  async #load(session, order) {
+    const {tab} = session;
+    const before = this.#documents.current(tab);
+    const {status, discarded} = await this.#browser.tab(tab);
+    const lacks = () => this.#documents.current(tab) === before;
+    // One that crashed unseen has no process either, but is not marked as discarded.
+    if (!lacks() || (before && !discarded)) return null;
+    // The browser loads those that it has restored one by one: what it has begun goes on.
+    if (status === 'unloaded') {
+      const {refused, sent} = this.#gate.dispatch({...order, kind: 'tab_load', document: '', method: '', session: ''});
+      if (refused) return refused;
+      await sent;
+    } else if (status !== 'loading') {
+      return null;
+    }
+    const end = this.#browser.monoMs() + LOAD_MS;
+    for (;;) {
+      this.#refuseWaiting(session);
+      if (session.queue.length === 0) return refuse('unavailable', 'no command waits for this tab any more');
+      if (!lacks()) return null;
+      if (this.#browser.monoMs() >= end) return refuse('unavailable', 'the page in this tab has not been loaded yet', 'try again, or use another tab');
+      await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+    }
+  }
+
+  /** What waits for a page to come and may not be dispatched any more is not kept. @param {Session} session */
+  #refuseWaiting(session) {
+    const waiting = session.queue.splice(0);
+    for (const one of waiting) {
+      const {monoMs, wallMs} = one.order;
+      const refused = this.#gate.check({...one.order, monoMs: monoMs - HEARD_MS, wallMs: wallMs - HEARD_MS});
+      if (refused) one.fail(refused);
+      else session.queue.push(one);
+    }
   }
 
   /** @param {Session} session */

@@ -15,6 +15,7 @@
  * @property {string} title
  * @property {boolean} active in its window
  * @property {boolean} loaded
+ * @property {boolean} unloaded no process is behind it: restored, discarded or crashed
  * @property {number} window
  * @property {number} shownTick counts up each time a tab is brought to the front
  */
@@ -59,6 +60,7 @@ export class Tabs {
       title: tab.title ?? '',
       active: tab.active === true,
       loaded: tab.status === 'complete',
+      unloaded: tab.status === 'unloaded',
       window: tab.windowId ?? -1,
       shownTick: tab.active && !known?.active ? ++this.#tick : known?.shownTick ?? 0,
     });

@@ -60,6 +60,9 @@ globalThis.startWorker = (native) => {
     closeTab: (tab) => now(native.closeTab(tab)),
     activateTab: () => now(''),
     blankTab: () => now(''),
+    // In no schedule a tab is restored or discarded.
+    tab: () => now('{"status": "complete"}'),
+    loadTab: () => now(''),
     frames: (tab) => now(native.frames(tab)),
     mainFrame: (tab) => now(native.mainFrame(tab)),
     frameOf: (document) => now(native.frameOf(document)),

@@ -969,6 +969,8 @@ var MAX_FRAMES = 512;
 var MAX_REQUESTS = 4096;
 var MAX_ASKS = 8;
 var ATTACH_MS = 5e3;
+var LOAD_MS = 5e3;
+var HEARD_MS = 250;
 var CALL_MS = 1e4;
 var FIRST_DOCUMENT_MS = 3e3;
 var LEAVE_MS = 3e3;
@@ -1019,6 +1021,7 @@ var Tabs = class {
       title: tab.title ?? "",
       active: tab.active === true,
       loaded: tab.status === "complete",
+      unloaded: tab.status === "unloaded",
       window: tab.windowId ?? -1,
       shownTick: tab.active && !known?.active ? ++this.#tick : known?.shownTick ?? 0
     });
@@ -1196,12 +1199,21 @@ var browser = {
     injectImmediately: true
   }),
   tabs: () => chrome.tabs.query({}),
+  /** @param {number} tabId */
+  tab: (tabId) => chrome.tabs.get(tabId),
   /** @param {string} url @param {boolean} active */
   createTab: (url, active) => chrome.tabs.create({ url, active }),
   /** @param {number} tabId */
   closeTab: (tabId) => chrome.tabs.remove(tabId),
   /** @param {number} tabId */
   activateTab: (tabId) => chrome.tabs.update(tabId, { active: true }),
+  /**
+   * Has the page of a tab come that is not loaded; the tab stays where it is. Where a form
+   * was sent to get that page, the browser brings the tab to the front to ask a person, and
+   * then takes it from its cache: nothing is sent a second time.
+   * @param {number} tabId
+   */
+  loadTab: (tabId) => chrome.tabs.reload(tabId),
   /**
    * Puts a page that no website has in a tab. An empty one would have the extension's own
    * origin, as whatever an extension navigates to it has: the browser's page about an
@@ -2510,6 +2522,8 @@ function perform(browser2, order, view) {
       return browser2.activateTab(order.tab);
     case "tab_blank":
       return browser2.blankTab(order.tab);
+    case "tab_load":
+      return browser2.loadTab(order.tab);
     case "tab_goto":
       return browser2.gotoTab(order.tab, order.params.url);
     case "text":
@@ -3879,6 +3893,7 @@ var ALREADY = /already attached/i;
 var CLOSED = /^Cannot (access|attach to this target)\b|cannot be scripted/i;
 var NOT_OURS = /not attached/i;
 var ONE_DAY = 864e5;
+var LOOK_MS2 = 20;
 var GOES_ON = new Set(["continueRequest", "continueResponse", "continueWithAuth", "failRequest", "fulfillRequest"].map((name) => `Fetch.${name}`));
 var ANSWERS_PAGE = /* @__PURE__ */ new Set(["Fetch.continueResponse", "Fetch.fulfillRequest"]);
 var pausedKey = (child, requestId) => `${child} ${requestId}`;
@@ -4179,6 +4194,13 @@ var Sessions = class {
         }
         await sent;
       }
+      if (this.#mayLackPage(session.tab)) {
+        const refused = await this.#load(session, order);
+        if (refused) {
+          this.#drop(session, refused);
+          return;
+        }
+      }
       await this.#attachNow(session);
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
@@ -4188,6 +4210,49 @@ var Sessions = class {
     }
     if (this.#sessions.get(session.tab) !== session) return;
     for (let next = session.queue.shift(); next; next = session.queue.shift()) next.run();
+  }
+  /** A crashed page is none that only has to be loaded. @param {number} tab */
+  #mayLackPage(tab) {
+    return !this.#documents.dead(tab) && (!this.#documents.current(tab) || this.#events.unloaded(tab));
+  }
+  /**
+   * A tab that the browser has restored, or whose page it has discarded, has no renderer:
+   * a debugger would be told that it has crashed. Its page comes first, before any command
+   * is dispatched there, so that the load is no action's.
+   * @param {Session} session @param {Order} order the one that needs it
+   * @returns {Promise<Refusal | null>} null: attach
+   */
+  async #load(session, order) {
+    const { tab } = session;
+    const before = this.#documents.current(tab);
+    const { status, discarded } = await this.#browser.tab(tab);
+    const lacks = () => this.#documents.current(tab) === before;
+    if (!lacks() || before && !discarded) return null;
+    if (status === "unloaded") {
+      const { refused, sent } = this.#gate.dispatch({ ...order, kind: "tab_load", document: "", method: "", session: "" });
+      if (refused) return refused;
+      await sent;
+    } else if (status !== "loading") {
+      return null;
+    }
+    const end = this.#browser.monoMs() + LOAD_MS;
+    for (; ; ) {
+      this.#refuseWaiting(session);
+      if (session.queue.length === 0) return refuse("unavailable", "no command waits for this tab any more");
+      if (!lacks()) return null;
+      if (this.#browser.monoMs() >= end) return refuse("unavailable", "the page in this tab has not been loaded yet", "try again, or use another tab");
+      await new Promise((resolve) => setTimeout(resolve, LOOK_MS2));
+    }
+  }
+  /** What waits for a page to come and may not be dispatched any more is not kept. @param {Session} session */
+  #refuseWaiting(session) {
+    const waiting = session.queue.splice(0);
+    for (const one of waiting) {
+      const { monoMs, wallMs } = one.order;
+      const refused = this.#gate.check({ ...one.order, monoMs: monoMs - HEARD_MS, wallMs: wallMs - HEARD_MS });
+      if (refused) one.fail(refused);
+      else session.queue.push(one);
+    }
   }
   /** @param {Session} session */
   #attachNow(session) {
@@ -4636,7 +4701,7 @@ var Watch = class {
 };
 
 // dock.js
-var LOOK_MS2 = 20;
+var LOOK_MS3 = 20;
 var CRASH_AGAIN_MS = 500;
 var Dock = class {
   /** One life of the worker. */
@@ -4691,6 +4756,7 @@ var Dock = class {
     this.sessions = new Sessions(browser2, this.gate, this.documents, {
       crashed: (tab) => this.#crashed(tab),
       asked: (tab) => this.ledger.asked(this.documents.current(tab)),
+      unloaded: (tab) => this.tabs.get(tab)?.unloaded ?? false,
       // Somebody at the browser ended the debugging: that is a person interrupting.
       canceled: () => this.people.takeOver(0),
       holds: (tab, child, url) => this.watch.holds(tab, child, url)
@@ -5096,11 +5162,11 @@ var Dock = class {
       const attach = (tab) => this.sessions.attach(tab).catch((error) => note("could not attach to stop a page", error));
       await Promise.all([...list].map(attach));
       const ended = (tab) => this.documents.dead(tab);
-      for (let waited = 0; waited < CRASH_MS && ![...list].every(ended); waited += LOOK_MS2) {
+      for (let waited = 0; waited < CRASH_MS && ![...list].every(ended); waited += LOOK_MS3) {
         if (waited % CRASH_AGAIN_MS === 0) {
           for (const tab of list) if (this.sessions.attached(tab) && !ended(tab)) void this.sessions.crash(tab);
         }
-        await new Promise((resolve) => setTimeout(resolve, LOOK_MS2));
+        await new Promise((resolve) => setTimeout(resolve, LOOK_MS3));
       }
       this.people.stopped([...list].filter((tab) => !ended(tab)).length);
     } finally {

@@ -111,6 +111,11 @@ export function makeBrowser() {
       return fake.barrier(tab, document);
     },
     tabs: async () => fake.tabList,
+    tab: async (tab) => {
+      const found = fake.tabList.find(({id}) => id === tab);
+      if (!found) throw new Error(`No tab with id: ${tab}.`);
+      return found;
+    },
     createTab: async (url, active) => {
       const tab = {id: 90 + ++ids, url, title: '', active, windowId: 1};
       fake.did.push(['create', url, active]);
@@ -119,6 +124,7 @@ export function makeBrowser() {
     },
     closeTab: async (tab) => void fake.did.push(['close', tab]),
     activateTab: async (tab) => void fake.did.push(['activate', tab]),
+    loadTab: async (tab) => void fake.did.push(['load', tab]),
     gotoTab: async (tab, url) => {
       fake.did.push(['goto', tab, url]);
       fake.went(tab, url);

@@ -11,7 +11,7 @@ const sources = readdirSync(HOME)
 const code = (text) => text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/(^|\s)\/\/.*$/gm, '');
 
 test('only gate.js has an effect on a page or a tab', () => {
-  const effects = /\b(sendCommand|runNothing|createTab|closeTab|activateTab|blankTab|leaveForBlank|gotoTab|readText)\b/;
+  const effects = /\b(sendCommand|runNothing|createTab|closeTab|activateTab|blankTab|loadTab|leaveForBlank|gotoTab|readText)\b/;
   assert.ok(sources.length > 15);
   for (const {name, text} of sources) {
     const found = effects.test(code(text));
