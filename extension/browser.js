@@ -51,6 +51,8 @@ export const browser = {
   attach: (tabId) => chrome.debugger.attach({tabId}, '1.3'),
   /** @param {number} tabId */
   detach: (tabId) => chrome.debugger.detach({tabId}),
+  /** The least that the browser can be asked: its answer comes after all events that are ahead of it. */
+  ping: () => chrome.runtime.getPlatformInfo(),
   debugTargets: () => chrome.debugger.getTargets(),
   /**
    * @param {number} tabId @param {string} method @param {Record<string, unknown>} params

@@ -98,7 +98,7 @@ export class Commands {
     this.#sessions.dispatched(order, (error) => once(() => this.#fail(order, error)));
     sent.then(
       (result) => once(() => this.#done(order, document, result, counted), true),
-      (error) => once(() => this.#failed(order, fromDebugger(error), counted)),
+      (error) => once(() => this.#failed(order, this.#sessions.ended(order) ?? fromDebugger(error), counted)),
     );
   }
 

@@ -11,6 +11,7 @@ import {Commands} from './commands.js';
 import {Documents} from './documents.js';
 import {Drain} from './drain.js';
 import {Evidence, withoutQuery} from './evidence.js';
+import {Flood} from './flood.js';
 import {Gate} from './gate.js';
 import {Grants} from './grants.js';
 import {Ledger, quiet, report} from './ledger.js';
@@ -18,7 +19,7 @@ import {CRASH_MS, MAX_TITLE, REPORT_MS, UNDER_WAY_MS, VERSION} from './limits.js
 import {Link} from './link.js';
 import {People} from './people.js';
 import {Probe} from './probe.js';
-import {note} from './refusal.js';
+import {note, refuse} from './refusal.js';
 import {Sessions} from './sessions.js';
 import {Memory} from './state.js';
 import {Tabs} from './tabs.js';
@@ -30,6 +31,7 @@ import {Watch} from './watch.js';
 /** How often it is looked whether renderers have been seen to end. */
 const LOOK_MS = 20;
 const CRASH_AGAIN_MS = 500;
+const FLOODED = 'the page’s events came faster than they could be passed on, so its debugging was ended';
 
 export class Dock {
   /** One life of the worker. */
@@ -84,6 +86,10 @@ export class Dock {
       canceled: () => this.people.takeOver(0),
       holds: (tab, child, url) => this.watch.holds(tab, child, url),
     });
+    this.flood = new Flood(browser, (tab) => {
+      this.watch.lost(tab);
+      void this.sessions.letGo(tab, refuse('unavailable', FLOODED, 'have the page say less, or listen to less of it; the next command attaches anew'));
+    });
     this.evidence = new Evidence(this.ledger, this.documents);
     this.link = new Link(browser, {
       up: (port) => this.#up(port),
@@ -112,6 +118,9 @@ export class Dock {
     on.connect((port) => this.people.connect(port));
 
     on.debuggerEvent((tab, child, method, params) => {
+      // Of a session that has ended, many may be under way yet.
+      if (this.sessions.attached(tab)) this.flood.event(tab, method, params);
+      if (!this.sessions.attached(tab)) return;
       this.sessions.event(tab, child, method, params);
       this.watch.event(tab, child, method, params);
     });

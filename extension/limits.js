@@ -34,6 +34,21 @@ export const MAX_REQUESTS = 4096;
 /** Pulls that may be unanswered. An older one is forgotten, and its grant dropped. */
 export const MAX_ASKS = 8;
 
+/**
+ * When a tab's events are a flood, and its debugging is ended: the browser has not answered
+ * a small question for this long, and what has come of the tab since it last answered in
+ * time weighs more than this. The end waits in the same line as the fence, so it must come while the line is short.
+ */
+export const FLOOD_MS = 100;
+export const FLOOD_WEIGHT = 2 << 20;
+/** What an event weighs besides its characters. 600 lines of 2,000 characters are a flood, 1,500 short ones. */
+export const EVENT_WEIGHT = 1 << 10;
+/**
+ * Of the network each event weighs this part only: a request makes seven or so, and a page
+ * load of 2,000 requests, of which most come at once, is not to be cut off.
+ */
+export const NETWORK_PART = 1 / 20;
+
 /** How long chrome.debugger.attach may take. It answers in milliseconds. */
 export const ATTACH_MS = 5_000;
 /** How long the page of a tab that is not loaded may take to come. */

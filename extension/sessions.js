@@ -65,6 +65,7 @@ function moved(child, frame) {
 
 export class Sessions {
   /** @type {Map<number, Session>} */ #sessions = new Map();
+  /** Why the session of an open order was ended. @type {WeakMap<Order, Refusal>} */ #ended = new WeakMap();
   /** What an order lets go on. @type {WeakMap<object, Paused>} */ #going = new WeakMap();
   #browser;
   #gate;
@@ -311,21 +312,43 @@ export class Sessions {
     if (reason === 'canceled_by_user') this.#events.canceled(tab);
   }
 
+  /**
+   * Ends one tab's session, in this turn: nothing more comes of it. What was open there is
+   * answered by its own promise, in the words that are given here; what becomes of it is
+   * not known.
+   * @param {number} tab @param {Refusal} why
+   */
+  async letGo(tab, why) {
+    const session = this.#sessions.get(tab);
+    if (!session) return;
+    this.#release(session);
+    for (const order of session.open.keys()) this.#ended.set(order, why);
+    this.#drop(session, why);
+    await this.#browser.detach(tab).catch((/** @type {unknown} */ error) => note('detach', error));
+  }
+
+  /** Why the session in which an order was open was ended by us, if it was. @param {Order} order */
+  ended(order) {
+    return this.#ended.get(order);
+  }
+
   /** Lets go of everything that an agent holds down, and fails what Fetch holds back. */
   release() {
     this.letRequestsGo();
-    for (const {tab, attached, keys, buttons} of this.#sessions.values()) {
-      if (!attached) continue;
-      for (const {key, code, windowsVirtualKeyCode, location} of keys.values()) {
-        const up = {type: 'keyUp', key, code, windowsVirtualKeyCode, location};
-        this.#system(tab, 'Input.dispatchKeyEvent', JSON.parse(JSON.stringify(up)));
-      }
-      for (const button of buttons.keys()) {
-        this.#system(tab, 'Input.dispatchMouseEvent', {type: 'mouseReleased', x: OUTSIDE, y: OUTSIDE, button, clickCount: 0});
-      }
-      keys.clear();
-      buttons.clear();
+    for (const session of this.#sessions.values()) if (session.attached) this.#release(session);
+  }
+
+  /** @param {Session} session */
+  #release({tab, keys, buttons}) {
+    for (const {key, code, windowsVirtualKeyCode, location} of keys.values()) {
+      const up = {type: 'keyUp', key, code, windowsVirtualKeyCode, location};
+      this.#system(tab, 'Input.dispatchKeyEvent', JSON.parse(JSON.stringify(up)));
     }
+    for (const button of buttons.keys()) {
+      this.#system(tab, 'Input.dispatchMouseEvent', {type: 'mouseReleased', x: OUTSIDE, y: OUTSIDE, button, clickCount: 0});
+    }
+    keys.clear();
+    buttons.clear();
   }
 
   /**

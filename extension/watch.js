@@ -138,6 +138,11 @@ export class Watch {
     this.#send(message);
   }
 
+  /** What clients had of a tab's debugging has ended. @param {number} tab */
+  lost(tab) {
+    if (this.#open() && this.#told.has(tab)) this.#send({t: 'cdp.lost', epoch: this.#epoch, tab});
+  }
+
   /**
    * Whether the lease's client may hold back a request: it is told of the page, and the
    * request is for one of the origins.

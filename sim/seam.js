@@ -52,6 +52,7 @@ globalThis.startWorker = (native) => {
     lastError: () => '',
     attach: (tab) => later((id) => native.attach(id, tab)),
     detach: (tab) => later((id) => native.detach(id, tab)),
+    ping: () => now('{}'),
     debugTargets: () => now(native.targets()),
     sendCommand: (tab, method, params) => later((id) => native.send(id, tab, method, JSON.stringify(params))),
     runNothing: (tab, document) => later((id) => native.barrier(id, tab, document)),

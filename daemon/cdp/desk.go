@@ -32,6 +32,7 @@ type desk struct {
 
 	mu      sync.Mutex
 	over    bool
+	cutOff  core.TabID // whose debugging has ended, 0 if none's
 	link    core.Nonce // on which the browser tells of its tabs
 	agent   string     // the browser's user agent, "" before it is known
 	tabs    map[core.TabID]*node
@@ -278,10 +279,12 @@ func (d *desk) leave(c *client) {
 	}
 }
 
-// takeBack takes back what all clients have switched on, so that the next one begins anew.
-func (d *desk) takeBack() {
+// takeBack takes back what all clients have switched on, so that the next one begins anew;
+// not in a tab whose debugging has ended: with that all of it went.
+func (d *desk) takeBack(tab core.TabID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.cutOff = tab
 	for _, c := range d.clients {
 		for _, s := range c.ordered() {
 			if c.sessions[s.id] == s { // not with its parent
@@ -353,7 +356,7 @@ func (d *desk) disable(s *session, domain string) {
 // waits for it.
 func (d *desk) tell(n *node, method, params string) {
 	tab := d.tabs[n.tab]
-	if d.over || tab == nil {
+	if d.over || tab == nil || n.tab == d.cutOff {
 		return
 	}
 	o := order{

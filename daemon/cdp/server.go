@@ -396,8 +396,12 @@ func (s *Server) Tab(slot core.SlotName, m *wire.CDPTab) {
 // Lost ends clients that have missed events: what they believe is not so any more.
 func (s *Server) Lost(slot core.SlotName, m *wire.CDPLost) {
 	if d := s.of(slot, m.Epoch); d != nil {
-		d.takeBack()
-		s.end(d, CloseSlow, "events came faster than they could be passed on: connect again")
+		d.takeBack(m.Tab)
+		why := "events came faster than they could be passed on: connect again"
+		if m.Tab != 0 {
+			why = "a page's events came too fast, and its debugging was ended: have it say less or listen to less, then connect again"
+		}
+		s.end(d, CloseSlow, why)
 	}
 }
 

@@ -286,11 +286,13 @@ type CDPError struct {
 	Message string `json:"message"`
 }
 
-// CDPLost says that events came faster than the daemon took them and were dropped (H to
-// D): a client that goes by them must begin anew.
+// CDPLost says that events came faster than they could be passed on: a client that goes by
+// them must begin anew. The host says so where it has dropped some (Tab is absent), the
+// extension where it has ended the debugging of a tab, so that no more come.
 type CDPLost struct {
 	Nonce core.Nonce `json:"nonce"`
 	Epoch core.Epoch `json:"epoch"`
+	Tab   core.TabID `json:"tab,omitempty"`
 }
 
 // CDPEvent is an event of a tab's debugging session (X to D), under the epoch in which
@@ -489,7 +491,7 @@ var Messages = []struct {
 	{"action.done", "H", "D", ActionDone{}},
 	{"action.stop", "D", "H", ActionStop{}},
 	{"cdp.answer", "H", "D", CDPAnswer{}},
-	{"cdp.lost", "H", "D", CDPLost{}},
+	{"cdp.lost", "X", "D", CDPLost{}}, // and from H
 	{"cdp.event", "X", "D", CDPEvent{}},
 	{"cdp.tab", "X", "D", CDPTab{}},
 	{"cmd", "H", "X", Cmd{}},

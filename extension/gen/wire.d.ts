@@ -886,13 +886,15 @@ export interface CDPAnswer {
 }
 
 /**
- * CDPLost says that events came faster than the daemon took them and were dropped (H to
- * D): a client that goes by them must begin anew.
+ * CDPLost says that events came faster than they could be passed on: a client that goes
+ * by them must begin anew. The host says so where it has dropped some (Tab is absent),
+ * the extension where it has ended the debugging of a tab, so that no more come.
  */
 export interface CDPLost {
   t: 'cdp.lost';
   nonce: Nonce;
   epoch: Epoch;
+  tab?: TabID;
 }
 
 /**

@@ -465,6 +465,7 @@ export const MESSAGES = Object.freeze({
   'cdp.lost': {
     nonce: { kind: 'string' },
     epoch: { kind: 'uint' },
+    tab: { kind: 'int', optional: true },
   },
   'cdp.event': {
     nonce: { kind: 'string' },

@@ -460,7 +460,8 @@ var MESSAGES = Object.freeze({
   },
   "cdp.lost": {
     nonce: { kind: "string" },
-    epoch: { kind: "uint" }
+    epoch: { kind: "uint" },
+    tab: { kind: "int", optional: true }
   },
   "cdp.event": {
     nonce: { kind: "string" },
@@ -968,6 +969,10 @@ var MAX_DOCUMENTS = 2048;
 var MAX_FRAMES = 512;
 var MAX_REQUESTS = 4096;
 var MAX_ASKS = 8;
+var FLOOD_MS = 100;
+var FLOOD_WEIGHT = 2 << 20;
+var EVENT_WEIGHT = 1 << 10;
+var NETWORK_PART = 1 / 20;
 var ATTACH_MS = 5e3;
 var LOAD_MS = 5e3;
 var HEARD_MS = 250;
@@ -1181,6 +1186,8 @@ var browser = {
   attach: (tabId) => chrome.debugger.attach({ tabId }, "1.3"),
   /** @param {number} tabId */
   detach: (tabId) => chrome.debugger.detach({ tabId }),
+  /** The least that the browser can be asked: its answer comes after all events that are ahead of it. */
+  ping: () => chrome.runtime.getPlatformInfo(),
   debugTargets: () => chrome.debugger.getTargets(),
   /**
    * @param {number} tabId @param {string} method @param {Record<string, unknown>} params
@@ -1873,7 +1880,7 @@ var Commands = class {
     this.#sessions.dispatched(order, (error) => once(() => this.#fail(order, error)));
     sent.then(
       (result) => once(() => this.#done(order, document2, result, counted), true),
-      (error) => once(() => this.#failed(order, fromDebugger(error), counted))
+      (error) => once(() => this.#failed(order, this.#sessions.ended(order) ?? fromDebugger(error), counted))
     );
   }
   /** @param {Order} order @param {string} document @param {any} result @param {boolean} counted */
@@ -2319,6 +2326,48 @@ var Documents = class {
   }
   #tellHeld() {
     for (const [document2, how] of this.#held.splice(0)) this.#events.ended(document2, how);
+  }
+};
+
+// flood.js
+function sizeOf(value) {
+  if (typeof value === "string") return value.length;
+  if (typeof value !== "object" || value === null) return 8;
+  let size = 0;
+  for (const one of Object.values(value)) size += 8 + sizeOf(one);
+  return size;
+}
+var Flood = class {
+  /** When the browser was asked what it has not answered yet. @type {number | null} */
+  #asked = null;
+  /** The weight of what has come of each tab since it last answered in time. @type {Map<number, number>} */
+  #came = /* @__PURE__ */ new Map();
+  #browser;
+  #flooded;
+  /** @param {import('./browser.js').Browser} browser @param {(tab: number) => void} flooded */
+  constructor(browser2, flooded) {
+    this.#browser = browser2;
+    this.#flooded = flooded;
+  }
+  /** @param {number} tab @param {string} method @param {unknown} params */
+  event(tab, method, params) {
+    if (this.#asked === null) this.#ask();
+    const part = method.startsWith("Network.") ? NETWORK_PART : 1;
+    const weight2 = (this.#came.get(tab) ?? 0) + part * (EVENT_WEIGHT + sizeOf(params));
+    this.#came.set(tab, weight2);
+    if (weight2 < FLOOD_WEIGHT || this.#browser.monoMs() - (this.#asked ?? Infinity) < FLOOD_MS) return;
+    this.#came.delete(tab);
+    note(`the debugging of tab ${tab} is ended: its events flood the browser`);
+    this.#flooded(tab);
+  }
+  #ask() {
+    const asked = this.#browser.monoMs();
+    this.#asked = asked;
+    const answered = () => {
+      this.#asked = null;
+      if (this.#browser.monoMs() - asked < FLOOD_MS) this.#came.clear();
+    };
+    this.#browser.ping().then(answered, answered);
   }
 };
 
@@ -3903,6 +3952,8 @@ function moved(child, frame) {
 var Sessions = class {
   /** @type {Map<number, Session>} */
   #sessions = /* @__PURE__ */ new Map();
+  /** Why the session of an open order was ended. @type {WeakMap<Order, Refusal>} */
+  #ended = /* @__PURE__ */ new WeakMap();
   /** What an order lets go on. @type {WeakMap<object, Paused>} */
   #going = /* @__PURE__ */ new WeakMap();
   #browser;
@@ -4128,21 +4179,40 @@ var Sessions = class {
     if (session) this.#fail(session, refuse("unavailable", `the debugger was detached: ${reason}`));
     if (reason === "canceled_by_user") this.#events.canceled(tab);
   }
+  /**
+   * Ends one tab's session, in this turn: nothing more comes of it. What was open there is
+   * answered by its own promise, in the words that are given here; what becomes of it is
+   * not known.
+   * @param {number} tab @param {Refusal} why
+   */
+  async letGo(tab, why) {
+    const session = this.#sessions.get(tab);
+    if (!session) return;
+    this.#release(session);
+    for (const order of session.open.keys()) this.#ended.set(order, why);
+    this.#drop(session, why);
+    await this.#browser.detach(tab).catch((error) => note("detach", error));
+  }
+  /** Why the session in which an order was open was ended by us, if it was. @param {Order} order */
+  ended(order) {
+    return this.#ended.get(order);
+  }
   /** Lets go of everything that an agent holds down, and fails what Fetch holds back. */
   release() {
     this.letRequestsGo();
-    for (const { tab, attached, keys, buttons } of this.#sessions.values()) {
-      if (!attached) continue;
-      for (const { key, code, windowsVirtualKeyCode, location } of keys.values()) {
-        const up = { type: "keyUp", key, code, windowsVirtualKeyCode, location };
-        this.#system(tab, "Input.dispatchKeyEvent", JSON.parse(JSON.stringify(up)));
-      }
-      for (const button of buttons.keys()) {
-        this.#system(tab, "Input.dispatchMouseEvent", { type: "mouseReleased", x: OUTSIDE, y: OUTSIDE, button, clickCount: 0 });
-      }
-      keys.clear();
-      buttons.clear();
+    for (const session of this.#sessions.values()) if (session.attached) this.#release(session);
+  }
+  /** @param {Session} session */
+  #release({ tab, keys, buttons }) {
+    for (const { key, code, windowsVirtualKeyCode, location } of keys.values()) {
+      const up = { type: "keyUp", key, code, windowsVirtualKeyCode, location };
+      this.#system(tab, "Input.dispatchKeyEvent", JSON.parse(JSON.stringify(up)));
     }
+    for (const button of buttons.keys()) {
+      this.#system(tab, "Input.dispatchMouseEvent", { type: "mouseReleased", x: OUTSIDE, y: OUTSIDE, button, clickCount: 0 });
+    }
+    keys.clear();
+    buttons.clear();
   }
   /**
    * Ends the renderer of a tab. It is proved by the crash that is seen, not by this. Chromium
@@ -4606,6 +4676,10 @@ var Watch = class {
     if (child) message.session = child;
     this.#send(message);
   }
+  /** What clients had of a tab's debugging has ended. @param {number} tab */
+  lost(tab) {
+    if (this.#open() && this.#told.has(tab)) this.#send({ t: "cdp.lost", epoch: this.#epoch, tab });
+  }
   /**
    * Whether the lease's client may hold back a request: it is told of the page, and the
    * request is for one of the origins.
@@ -4703,6 +4777,7 @@ var Watch = class {
 // dock.js
 var LOOK_MS3 = 20;
 var CRASH_AGAIN_MS = 500;
+var FLOODED = "the page’s events came faster than they could be passed on, so its debugging was ended";
 var Dock = class {
   /** One life of the worker. */
   #instance;
@@ -4761,6 +4836,10 @@ var Dock = class {
       canceled: () => this.people.takeOver(0),
       holds: (tab, child, url) => this.watch.holds(tab, child, url)
     });
+    this.flood = new Flood(browser2, (tab) => {
+      this.watch.lost(tab);
+      void this.sessions.letGo(tab, refuse("unavailable", FLOODED, "have the page say less, or listen to less of it; the next command attaches anew"));
+    });
     this.evidence = new Evidence(this.ledger, this.documents);
     this.link = new Link(browser2, {
       up: (port) => this.#up(port),
@@ -4789,6 +4868,8 @@ var Dock = class {
     });
     on.connect((port) => this.people.connect(port));
     on.debuggerEvent((tab, child, method, params) => {
+      if (this.sessions.attached(tab)) this.flood.event(tab, method, params);
+      if (!this.sessions.attached(tab)) return;
       this.sessions.event(tab, child, method, params);
       this.watch.event(tab, child, method, params);
     });

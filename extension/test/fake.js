@@ -59,6 +59,7 @@ export function makeBrowser() {
     /** What becomes of a tab that is sent to a page, and what is read there. */
     went: () => {},
     left: () => Promise.resolve({frameId: 'F', loaderId: 'L'}),
+    ping: async () => ({}),
     text: () => ({found: 0, text: '', cut: false}),
     barrier: (tab, document) => Promise.resolve([{frameId: 0, documentId: document}]),
     /** @param {string} name */
@@ -100,6 +101,7 @@ export function makeBrowser() {
       return error ? Promise.reject(new Error(error)) : Promise.resolve();
     },
     detach: async (tab) => void fake.did.push(['detach', tab]),
+    ping: () => fake.ping(),
     debugTargets: async () => [],
     sendCommand: (tab, method, params, session) => {
       fake.did.push(session ? ['send', tab, method, params, session] : ['send', tab, method, params]);

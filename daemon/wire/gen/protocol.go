@@ -171,7 +171,7 @@ A lease's ` + "`cdp_url`" + ` is ` + "`ws://127.0.0.1:PORT/devtools/browser/SECR
 |---|---|
 | 4001 | the epoch has ended: a takeover, a release, an expiry. The reason says which. |
 | 4002 | the link to the browser was lost, and with it the epoch: resume the lease, its new address is the one. |
-| 4003 | the client does not read, or events came faster than they could be passed on |
+| 4003 | the client does not read, or events came faster than they could be passed on, or a page sent so many that its debugging was ended: have it say less, or listen to less |
 | 4004 | a message of more than 16 MiB, or more than 1024 commands (64 MiB) without an answer |
 | 1001 | the daemon is ending |
 
