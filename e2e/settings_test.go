@@ -51,6 +51,22 @@ func TestWhatSettingsOpen(t *testing.T) {
 	}
 }
 
+// Headers that would go with a page's requests to other websites are not set, whatever the
+// binding allows.
+func TestExtraHeadersStayWithinTheOrigins(t *testing.T) {
+	t.Parallel()
+	openProduct(t)
+	k := openBoundDesk(t, core.BindingSpec{Origins: []string{product.site.Origin()}, Allow: []string{"cookies", "interception", "storage"}})
+	k.do(wire.Act{Verb: "navigate", URL: k.page})
+	x := k.tool(k.cdpURL())
+	page := x.page()
+	f := x.ask(page, "Network.setExtraHTTPHeaders", map[string]any{"headers": map[string]string{"X-Csrf-Token": "1"}})
+	if f.Error == nil || !strings.Contains(fmt.Sprint(f.Error), "beyond the binding") {
+		t.Errorf("they are set: %+v", f)
+	}
+	x.want(page, "Network.setExtraHTTPHeaders", map[string]any{"headers": map[string]string{}})
+}
+
 // The sign-ins of other origins are not given, by no way of asking, and not touched.
 func TestCookiesOfOtherOriginsAreNotGiven(t *testing.T) {
 	t.Parallel()
