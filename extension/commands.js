@@ -6,7 +6,7 @@
  */
 
 import {ranIn} from './drain.js';
-import {MAX_URL} from './limits.js';
+import {FIRST_DOCUMENT_MS, MAX_URL} from './limits.js';
 import {fromDebugger, isAnswer, refuse} from './refusal.js';
 import {within} from './scope.js';
 
@@ -118,7 +118,7 @@ export class Commands {
         if (counted) this.#ledger.settled(order, 'answered');
         return;
       case 'document':
-        void this.#document(order, order.tab, String(order.params.before ?? ''));
+        void this.#document(order, order.tab, String(order.params.before ?? ''), Number(order.params.ms) || FIRST_DOCUMENT_MS);
         return;
       case 'watch':
         void this.#watch.begin(order.epoch).then(() => this.#succeed(order, 0, '', {userAgent: this.#browser.userAgent()}));
@@ -199,9 +199,9 @@ export class Commands {
     this.#succeed(order, order.tab, document, {how_rule: 'navigated_by_document'});
   }
 
-  /** @param {Order} order @param {number} tab @param {string} [before] */
-  async #document(order, tab, before = '') {
-    const document = await this.#documents.first(tab, before);
+  /** @param {Order} order @param {number} tab @param {string} [before] @param {number} [ms] */
+  async #document(order, tab, before = '', ms = FIRST_DOCUMENT_MS) {
+    const document = await this.#documents.first(tab, before, Math.min(ms, FIRST_DOCUMENT_MS));
     const shown = this.#tabs.get(tab);
     this.#succeed(order, tab, document, {tab, document, url: this.#urlOf(tab), title: shown?.title ?? ''});
   }

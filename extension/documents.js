@@ -124,17 +124,17 @@ export class Documents {
 
   /**
    * Waits until a tab has a document, and another one than that which was there before.
-   * @param {number} tab @param {string} [before]
+   * @param {number} tab @param {string} [before] @param {number} [ms]
    * @returns {Promise<string>} in time: else '', or the one before
    */
-  async first(tab, before = '') {
+  async first(tab, before = '', ms = FIRST_DOCUMENT_MS) {
     const there = () => this.current(tab) !== '' && this.current(tab) !== before;
     if (there()) return this.current(tab);
     if (this.current(tab)) await this.refresh(tab);
     else await this.learn(tab).catch((error) => note('could not look into a new tab', error));
     if (there()) return this.current(tab);
     await new Promise((resolve) => {
-      const timer = setTimeout(done, FIRST_DOCUMENT_MS);
+      const timer = setTimeout(done, ms);
       const waiting = this.#waiting.get(tab) ?? new Set();
       this.#waiting.set(tab, waiting.add(done));
       function done() {

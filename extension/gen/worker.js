@@ -1898,7 +1898,7 @@ var Commands = class {
         if (counted) this.#ledger.settled(order, "answered");
         return;
       case "document":
-        void this.#document(order, order.tab, String(order.params.before ?? ""));
+        void this.#document(order, order.tab, String(order.params.before ?? ""), Number(order.params.ms) || FIRST_DOCUMENT_MS);
         return;
       case "watch":
         void this.#watch.begin(order.epoch).then(() => this.#succeed(order, 0, "", { userAgent: this.#browser.userAgent() }));
@@ -1970,9 +1970,9 @@ var Commands = class {
     const document2 = this.#documents.current(order.tab);
     this.#succeed(order, order.tab, document2, { how_rule: "navigated_by_document" });
   }
-  /** @param {Order} order @param {number} tab @param {string} [before] */
-  async #document(order, tab, before = "") {
-    const document2 = await this.#documents.first(tab, before);
+  /** @param {Order} order @param {number} tab @param {string} [before] @param {number} [ms] */
+  async #document(order, tab, before = "", ms = FIRST_DOCUMENT_MS) {
+    const document2 = await this.#documents.first(tab, before, Math.min(ms, FIRST_DOCUMENT_MS));
     const shown = this.#tabs.get(tab);
     this.#succeed(order, tab, document2, { tab, document: document2, url: this.#urlOf(tab), title: shown?.title ?? "" });
   }
@@ -2126,17 +2126,17 @@ var Documents = class {
   }
   /**
    * Waits until a tab has a document, and another one than that which was there before.
-   * @param {number} tab @param {string} [before]
+   * @param {number} tab @param {string} [before] @param {number} [ms]
    * @returns {Promise<string>} in time: else '', or the one before
    */
-  async first(tab, before = "") {
+  async first(tab, before = "", ms = FIRST_DOCUMENT_MS) {
     const there = () => this.current(tab) !== "" && this.current(tab) !== before;
     if (there()) return this.current(tab);
     if (this.current(tab)) await this.refresh(tab);
     else await this.learn(tab).catch((error) => note("could not look into a new tab", error));
     if (there()) return this.current(tab);
     await new Promise((resolve) => {
-      const timer = setTimeout(done, FIRST_DOCUMENT_MS);
+      const timer = setTimeout(done, ms);
       const waiting = this.#waiting.get(tab) ?? /* @__PURE__ */ new Set();
       this.#waiting.set(tab, waiting.add(done));
       function done() {

@@ -651,3 +651,51 @@ func TestChords(t *testing.T) {
 		}
 	}
 }
+
+// An earlier navigation's document that comes first is not taken for the one that was asked
+// for; what a page itself leads on to is.
+func TestNavigateFollowsItsOwnLoader(t *testing.T) {
+	in := func(document string) *core.Expect { return &core.Expect{Tab: 1, Document: core.DocumentID(document)} }
+	for name, c := range map[string]struct {
+		documents []string          // as the tab comes to them, after D1
+		loaders   map[string]string // by document
+		want      string
+	}{
+		"at once":             {[]string{"D2"}, map[string]string{"D2": "L"}, "D2"},
+		"behind an earlier":   {[]string{"D2", "D3"}, map[string]string{"D2": "K", "D3": "L"}, "D3"},
+		"the page goes on":    {[]string{"D2", "D2"}, map[string]string{"D2": "M"}, "D2"},
+		"behind two of those": {[]string{"D2", "D3", "D4"}, map[string]string{"D2": "J", "D3": "K", "D4": "L"}, "D4"},
+	} {
+		at, gone := -1, false
+		now := func() string {
+			if at < 0 {
+				return "D1"
+			}
+			return c.documents[min(at, len(c.documents)-1)]
+		}
+		p := &peer{rules: func(cmd wire.Cmd) (Answer, bool) {
+			switch {
+			case cmd.Method == "Page.navigate":
+				gone = true
+				return Answer{OK: true, Dispatched: true, Observed: in("D1"), Result: json.RawMessage(`{"frameId":"F","loaderId":"L"}`)}, true
+			case cmd.Kind == "document":
+				if gone && strings.Contains(string(cmd.Params), "before") {
+					at++
+				}
+				return Answer{OK: true, Dispatched: true, Observed: in(now()), Result: json.RawMessage(`{}`)}, true
+			case cmd.Method == "Page.getFrameTree":
+				return Answer{OK: true, Dispatched: true, Observed: in(now()), Result: json.RawMessage(`{"frameTree":{"frame":{"id":"F","loaderId":"` + c.loaders[now()] + `"}}}`)}, true
+			}
+			a, ok := willing(cmd)
+			a.Observed = in(now())
+			return a, ok
+		}}
+		d := NewExecutor(p).Run(context.Background(), wire.Action{
+			Action: "a", Epoch: 7, Class: core.Write, DeadlineMs: 3000, Expect: core.Expect{Tab: 1, Document: "D1"},
+			Act: wire.Act{Verb: "navigate", URL: "https://shop.test/"},
+		})
+		if d.State != "finished" || d.Observed == nil || string(d.Observed.Document) != c.want {
+			t.Errorf("%s: %s %v in %+v, want %s", name, d.State, d.Error, d.Observed, c.want)
+		}
+	}
+}

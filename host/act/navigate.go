@@ -50,7 +50,6 @@ func (r *run) navigate() ([][]byte, error) {
 		return nil, err
 	}
 	var got struct {
-		FrameID    string `json:"frameId"`
 		LoaderID   string `json:"loaderId"`
 		ErrorText  string `json:"errorText"`
 		IsDownload bool   `json:"isDownload"`
@@ -73,8 +72,7 @@ func (r *run) navigate() ([][]byte, error) {
 		result["same_document"] = true
 		r.look()
 	default:
-		r.x.worlds.mainFrame(r.expect.Tab, got.FrameID)
-		if err := r.arrive(before); err != nil {
+		if err := r.arrive(before, got.LoaderID); err != nil {
 			return nil, err
 		}
 	}
@@ -90,7 +88,7 @@ func (r *run) reload() ([][]byte, error) {
 	if _, err := r.do(effect(cdp(page.CommandReload, nil))); err != nil {
 		return nil, err
 	}
-	if err := r.arrive(before); err != nil {
+	if err := r.arrive(before, ""); err != nil {
 		return nil, err
 	}
 	return r.arrived(map[string]any{}), nil
@@ -205,13 +203,32 @@ func (r *run) look() {
 	r.do(wire.Cmd{Kind: "document"}) //nolint:errcheck // learn has what there is
 }
 
-// arrive waits for a document other than before, and until it is parsed.
-func (r *run) arrive(before core.DocumentID) error {
+// followWait is how long the document of a navigation is waited for when another one has
+// come first.
+const followWait = 300 * time.Millisecond
+
+// arrive waits for a document other than before, that of a loader if one is named, and
+// until it is parsed. What an earlier navigation has put there first is not taken for it;
+// but a page may send the browser on, too, and then what is there is what has come of it.
+func (r *run) arrive(before core.DocumentID, loader string) error {
 	r.moved()
+	others := false
 	for {
-		a, err := r.do(wire.Cmd{Kind: "document", Params: jsonOf(map[string]string{"before": string(before)})})
-		if err == nil && a.Observed != nil && a.Observed.Document != "" && a.Observed.Document != before {
-			return r.parsed(*a.Observed)
+		wait := struct {
+			Before core.DocumentID `json:"before"`
+			Ms     int64           `json:"ms,omitempty"`
+		}{Before: before}
+		if others {
+			wait.Ms = followWait.Milliseconds()
+		}
+		a, err := r.do(wire.Cmd{Kind: "document", Params: jsonOf(wait)})
+		if there := a.Observed; err == nil && there != nil && there.Document != "" && (there.Document != before || others) {
+			if there.Document == before || loader == "" || r.loaded(*there, loader) {
+				return r.parsed(*there)
+			}
+			before, others = there.Document, true
+			r.moved()
+			continue
 		}
 		if r.ctx.Err() != nil {
 			return errStopped
@@ -220,6 +237,17 @@ func (r *run) arrive(before core.DocumentID) error {
 			return err
 		}
 	}
+}
+
+// loaded says whether a document is a loader's, as far as it can be told.
+func (r *run) loaded(in core.Expect, loader string) bool {
+	r.expect = in
+	frame, err := r.mainFrame()
+	if err != nil {
+		return false
+	}
+	r.x.worlds.mainFrame(in.Tab, frame.ID)
+	return frame.LoaderID == loader
 }
 
 // parsed waits for DOMContentLoaded, in a document or in whatever the tab comes to after

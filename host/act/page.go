@@ -146,25 +146,27 @@ func (r *run) world() (id runtime.ExecutionContextID, fresh bool, err error) {
 	if id, ok := r.x.worlds.get(key); ok {
 		return id, false, nil
 	}
-	frame := r.x.worlds.frame(key.tab)
-	noted := frame != ""
-	if !noted {
-		if frame, err = r.mainFrame(); err != nil {
-			return 0, false, err
+	in := r.x.worlds.frame(key.tab)
+	noted := in != ""
+	ask := func() (Answer, error) {
+		f, err := r.mainFrame()
+		if err != nil {
+			return Answer{}, err
 		}
+		in = f.ID
+		return r.do(cdp("Page.createIsolatedWorld", worldParams{in, "sessiondock"}))
 	}
-	a, err := r.do(cdp("Page.createIsolatedWorld", worldParams{frame, "sessiondock"}))
-	if a.Error != nil && a.Dispatched && noted {
-		r.x.worlds.mainFrame(key.tab, "")
-		if frame, err = r.mainFrame(); err != nil {
-			return 0, false, err
-		}
-		a, err = r.do(cdp("Page.createIsolatedWorld", worldParams{frame, "sessiondock"}))
+	var a Answer
+	if noted {
+		a, err = r.do(cdp("Page.createIsolatedWorld", worldParams{in, "sessiondock"}))
+	}
+	if !noted || a.Error != nil && a.Dispatched {
+		a, err = ask()
 	}
 	if err != nil {
 		return 0, false, err
 	}
-	r.x.worlds.mainFrame(key.tab, frame)
+	r.x.worlds.mainFrame(key.tab, in)
 	var made page.CreateIsolatedWorldResult
 	if err := json.Unmarshal(a.Result, &made); err != nil {
 		return 0, false, badAnswer("Page.createIsolatedWorld", err)
@@ -172,23 +174,27 @@ func (r *run) world() (id runtime.ExecutionContextID, fresh bool, err error) {
 	return made.ExecutionContextID, true, nil
 }
 
+// frame is a frame as DevTools names it.
+type frame struct {
+	ID       string `json:"id"`
+	LoaderID string `json:"loaderId"`
+}
+
 // mainFrame asks for the main frame of the action's tab.
-func (r *run) mainFrame() (string, error) {
-	a, err := r.do(cdp("Page.getFrameTree", nil))
-	if err != nil {
-		return "", err
-	}
+func (r *run) mainFrame() (frame, error) {
 	var tree struct {
 		FrameTree struct {
-			Frame struct {
-				ID string `json:"id"`
-			} `json:"frame"`
+			Frame frame `json:"frame"`
 		} `json:"frameTree"`
 	}
-	if err := json.Unmarshal(a.Result, &tree); err != nil {
-		return "", badAnswer("Page.getFrameTree", err)
+	a, err := r.do(cdp("Page.getFrameTree", nil))
+	if err != nil {
+		return tree.FrameTree.Frame, err
 	}
-	return tree.FrameTree.Frame.ID, nil
+	if err := json.Unmarshal(a.Result, &tree); err != nil {
+		return tree.FrameTree.Frame, badAnswer("Page.getFrameTree", err)
+	}
+	return tree.FrameTree.Frame, nil
 }
 
 type worldParams struct {
