@@ -2351,10 +2351,10 @@ var Flood = class {
   }
   /** @param {number} tab @param {string} method @param {unknown} params */
   event(tab, method, params) {
-    if (this.#asked === null) this.#ask();
     const part = method.startsWith("Network.") ? NETWORK_PART : 1;
     const weight2 = (this.#came.get(tab) ?? 0) + part * (EVENT_WEIGHT + sizeOf(params));
     this.#came.set(tab, weight2);
+    if (this.#asked === null && weight2 >= FLOOD_WEIGHT / 16) this.#ask();
     if (weight2 < FLOOD_WEIGHT || this.#browser.monoMs() - (this.#asked ?? Infinity) < FLOOD_MS) return;
     this.#came.delete(tab);
     note(`the debugging of tab ${tab} is ended: its events flood the browser`);
