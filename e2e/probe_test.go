@@ -173,7 +173,7 @@ func TestAnAccountThatCannotBeTold(t *testing.T) {
 	// A page that is not there, and one that leads to another origin.
 	gone := k.accountProbe("")
 	gone.URL = k.site.URL(k.name, "nothing", "")
-	b, _ := k.withProbe("gone", core.ProbeSpec{Account: gone, WaitMs: 2000})
+	b, _ := k.withProbe("gone", core.ProbeSpec{Account: gone, WaitMs: 5000})
 	if r := k.probes(b, "", "unknown"); !strings.Contains(r.Why, "no such text") {
 		t.Errorf("%+v", *r)
 	}
