@@ -203,7 +203,7 @@ func (h *Host) tellClient(a wire.Action, seen act.Answer) {
 		m.Observed = *seen.Observed
 	}
 	if !seen.OK {
-		m.Error = act.ClientError(seen.Error)
+		m.Error = act.ClientError(a.Class, seen)
 	}
 	h.mu.Lock()
 	link := h.link

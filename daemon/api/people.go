@@ -294,6 +294,10 @@ const pagesWait = 6 * time.Second
 // endPages has the pages that hold an agent's work ended, and answers when they were seen
 // to end, or were not.
 func (d *door) endPages(ctx context.Context, in core.StopPage) *core.Error {
+	if err := d.Engine.Submit(ctx, in).Refusal; err != nil {
+		return err
+	}
+	// What the fence listed is in the state by now, whoever was told of it before.
 	work := map[core.DocumentID]bool{}
 	d.Engine.View(func(s *core.State, _ core.Now) {
 		for _, doc := range slices.Concat(s.Slots[in.Slot].Pending, s.Slots[in.Slot].Scripts) {
@@ -305,9 +309,6 @@ func (d *door) endPages(ctx context.Context, in core.StopPage) *core.Error {
 			}
 		}
 	})
-	if err := d.Engine.Submit(ctx, in).Refusal; err != nil {
-		return err
-	}
 	ended := d.Engine.Wait(ctx, in.Slot, pagesWait, func(s *core.State, _ core.Now) bool {
 		v := s.Slots[in.Slot]
 		there := func(doc core.DocNow) bool { return work[doc.Document] }

@@ -52,3 +52,25 @@ func TestErrorsRepeatNothingThatWasTyped(t *testing.T) {
 		t.Error("no error became one")
 	}
 }
+
+// A client is not told to send again what was dispatched and may have been carried out.
+func TestADispatchedEffectIsNotSentAgain(t *testing.T) {
+	crashed := &core.Error{Code: core.CodeUnavailable, Message: "the page's renderer crashed"}
+	for _, c := range []struct {
+		class      core.Class
+		dispatched bool
+		want       core.Code
+	}{
+		{core.Write, true, core.CodeOutcomeUnknown},
+		{core.Write, false, core.CodeUnavailable},
+		{core.Read, true, core.CodeUnavailable},
+	} {
+		got := ClientError(c.class, Answer{Dispatched: c.dispatched, Error: crashed})
+		if want := wire.ErrorOf(&core.Error{Code: c.want}); got.Code != want.Code || !strings.Contains(got.Message, string(c.want)) || !strings.Contains(got.Message, crashed.Message) {
+			t.Errorf("%s, dispatched %v: %+v, want %s", c.class, c.dispatched, got, c.want)
+		}
+	}
+	if got := ClientError(core.Write, bad(true, core.CodeUnavailable, "Inspected target navigated or closed", -32000)); got.Code != -32000 {
+		t.Errorf("the browser's own: %+v", got)
+	}
+}

@@ -87,9 +87,16 @@ func (r *run) rawHistory(c wire.Cmd, told func(Answer)) error {
 
 // ClientError words a step's error for a DevTools client: the browser's own number and
 // text where there is one.
-func ClientError(e *core.Error) *wire.CDPError {
+//
+// Of a command that can have an effect and was dispatched, nothing else proves that it was
+// not carried out: it is not to be sent again.
+func ClientError(class core.Class, seen Answer) *wire.CDPError {
+	e := seen.Error
 	if b, ok := parseBrowserError(e); ok {
 		return &wire.CDPError{Code: b.Code, Message: b.Message}
+	}
+	if class == core.Write && seen.Dispatched && e.Code == core.CodeUnavailable {
+		e = core.Refuse(core.CodeOutcomeUnknown, e.Message+"; the command was dispatched, and what became of it is not known", "look before you send it again")
 	}
 	return wire.ErrorOf(e)
 }
