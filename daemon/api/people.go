@@ -297,6 +297,11 @@ func (d *door) endPages(ctx context.Context, in core.StopPage) *core.Error {
 	if err := d.Engine.Submit(ctx, in).Refusal; err != nil {
 		return err
 	}
+	answered := d.Engine.Wait(ctx, in.Slot, pagesWait, func(s *core.State, _ core.Now) bool { return s.Slots[in.Slot].Fence.Answered() })
+	if !answered {
+		return core.Refuse(core.CodeUnavailable, "the browser has not answered yet: it ends the pages when it hears of it, and which those are is not known until then",
+			"do not wait for it: sessiondock slot stop "+string(in.Slot)+" --now")
+	}
 	// What the fence listed is in the state by now, whoever was told of it before.
 	work := map[core.DocumentID]bool{}
 	d.Engine.View(func(s *core.State, _ core.Now) {

@@ -468,7 +468,8 @@ func (t *tx) stopPage(in StopPage) *Error {
 		return Refuse(CodeUnavailable, "the slot's extension is not connected", "stop the browser: sessiondock slot stop "+string(s.Name))
 	}
 	named := slices.ContainsFunc(s.Scripts, func(d DocNow) bool { return d.Document != "" })
-	if len(in.Tabs) == 0 && len(s.Pending) == 0 && !named && !t.working(s) {
+	// Before its fence is answered only the extension knows which pages those are.
+	if len(in.Tabs) == 0 && len(s.Pending) == 0 && !named && !t.working(s) && s.Fence.Answered() {
 		return Refuse(CodeConflict, "no page of this slot is known to hold an agent's work", "name the tab in the popup, or end the browser: sessiondock slot stop "+string(s.Name))
 	}
 	t.emit(SendStopPage{Slot: s.Name, Epoch: s.Epoch, Tabs: in.Tabs})

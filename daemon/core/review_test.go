@@ -274,6 +274,8 @@ func TestNoneSeenSaysWhetherItIsStillWatched(t *testing.T) {
 func TestStopPageWithNothingToStopSaysSo(t *testing.T) {
 	w := prepared(t)
 	w.must(core.Takeover{Slot: "shop", Surface: "cli", By: "human:cli"})
+	w.pass(core.FenceAckMs + 1)
+	w.must(core.StopPage{Slot: "shop", By: "human:cli"}) // only the extension knows, and it has not answered
 	w.drain(nonce)
 	w.refused(core.CodeConflict, core.StopPage{Slot: "shop", By: "human:cli"})
 	w.must(core.StopPage{Slot: "shop", Tabs: []core.Tab{{Tab: 3}}, By: "human:popup"})

@@ -93,6 +93,9 @@ type FenceNow struct {
 	Deadline Deadline `json:"deadline,omitzero"`
 }
 
+// Answered says whether the extension has told what it lists at this fence.
+func (f FenceNow) Answered() bool { return f.State != "pending" && f.State != "unacknowledged" }
+
 // LinkState is the attested connection to the slot's extension.
 type LinkState struct {
 	Nonce    Nonce
