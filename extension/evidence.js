@@ -160,10 +160,6 @@ export class Evidence {
    * @param {Entry} entry @param {string} id @param {any} details @param {RequestReport['rule']} rule
    */
   #begin(entry, id, details, rule) {
-    if (this.#open.size >= MAX_REQUESTS) {
-      this.#ledger.beyond(entry);
-      return;
-    }
     /** @type {RequestReport} */
     const request = {
       id: id.slice(0, MAX_ID),
@@ -179,6 +175,11 @@ export class Evidence {
       began_ms: Math.round(details.timeStamp),
       ended_ms: 0,
     };
+    if (this.#open.size >= MAX_REQUESTS) {
+      this.#ledger.request(entry, {...request, state: 'failed', error: 'how it ended was not heard'});
+      this.#ledger.beyond(entry);
+      return;
+    }
     this.#open.set(details.requestId, {entry, request});
     this.#ledger.request(entry, request);
   }

@@ -305,8 +305,8 @@ export class Ledger {
   }
 
   /**
-   * Adds or replaces a request of an entry. At the bound one that is settled and
-   * harmless gives way to one that can change something.
+   * Adds or replaces a request of an entry. At the bound a harmless one gives way to one
+   * that can change something.
    * @param {Entry} entry @param {RequestReport} request
    */
   request(entry, request) {
@@ -428,12 +428,10 @@ function watched(entry, wallMs) {
   return entry.how === 'open' || entry.how === 'lost' || wallMs <= entry.restMs + entry.watchMs;
 }
 
-/** @param {Entry} entry @returns {string | undefined} */
+/** One that is settled, if there is one. @param {Entry} entry @returns {string | undefined} */
 function harmless(entry) {
-  for (const request of entry.requests.values()) {
-    if (request.state !== 'in_flight' && SAFE.has(request.method)) return request.id;
-  }
-  return undefined;
+  const safe = [...entry.requests.values()].filter(({method}) => SAFE.has(method));
+  return (safe.find(({state}) => state !== 'in_flight') ?? safe[0])?.id;
 }
 
 /**

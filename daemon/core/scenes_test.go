@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -460,5 +461,47 @@ func TestFenceRegisterIsStayedAbove(t *testing.T) { // I1: a number that is not 
 	w.must(core.Acquire{Lease: "l", Token: "token-a", CapHash: "c", RequestID: "r", Binding: "admin", ForMs: 60_000})
 	if w.slot().Epoch != w.floor["shop"]+1 {
 		t.Fatalf("granted at %d, the register has issued %d", w.slot().Epoch, w.floor["shop"])
+	}
+}
+
+// An action whose requests find no room: one that asks for an effect takes the place of one
+// that does not, and where that place is not to be had no answer stands for all of them.
+func TestMoreRequestsThanAreKept(t *testing.T) {
+	call := func(method, state string, status int) core.SeenCall {
+		return core.SeenCall{Method: method, URL: "http://shop/save", Type: "xmlhttprequest", State: state, Status: status, Rule: "document"}
+	}
+	calls := func(n int, method string) map[string]core.SeenCall {
+		out := map[string]core.SeenCall{}
+		for i := range n {
+			out[fmt.Sprint(method, i)] = call(method, "answered", 200)
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		first, then map[string]core.SeenCall
+		more        int
+		want        core.Remote
+	}{
+		"a POST after many GETs":             {calls(core.MaxSeenRequests, "GET"), map[string]core.SeenCall{"post": call("POST", "answered", 201)}, 1, core.Answered(201)},
+		"a POST after many GETs, unanswered": {calls(core.MaxSeenRequests, "GET"), map[string]core.SeenCall{"post": call("POST", "in_flight", 0)}, 1, core.InFlight},
+		"a POST and more than is kept":       {calls(1, "POST"), calls(core.MaxSeenRequests-1, "GET"), 9, core.Answered(200)},
+		"as many POSTs as are kept":          {calls(core.MaxSeenRequests, "POST"), nil, 0, core.Answered(200)},
+		"more POSTs than are kept":           {calls(core.MaxSeenRequests, "POST"), nil, 1, core.RemoteUnknown},
+		"GETs alone, more than are kept":     {calls(core.MaxSeenRequests, "GET"), nil, 1, core.RemoteUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := prepared(t)
+			a := w.act(w.acquire("token-a"), core.Write)
+			for i, requests := range []map[string]core.SeenCall{c.first, c.then} {
+				r := report(a, int64(i+1), "barrier", 0, requests)
+				r.More = c.more
+				w.must(core.Reported{Slot: "shop", Nonce: nonce, Report: r})
+			}
+			w.finish(a, "finished", 3, 3)
+			w.want(a, core.Finished, c.want)
+			if n := len(w.s.Actions[a.Action].Requests); n > core.MaxSeenRequests {
+				t.Errorf("%d requests are kept", n)
+			}
+		})
 	}
 }

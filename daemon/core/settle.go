@@ -237,13 +237,14 @@ func (a *Action) seen() Remote {
 		}
 		return Answered(last), true
 	}
-	if r, any := weigh(SeenCall.unsafe); any {
-		return r
-	}
-	if a.More > 0 {
+	r, asked := weigh(SeenCall.unsafe)
+	if a.More > 0 && (!asked || r.Status() != 0 && a.fullOfUnsafe()) {
 		return RemoteUnknown // requests that were only counted may have asked for effects
 	}
-	r, _ := weigh(func(c SeenCall) bool {
+	if asked {
+		return r
+	}
+	r, _ = weigh(func(c SeenCall) bool {
 		return !c.unsafe() && slices.Contains([]string{"main_frame", "sub_frame", "xmlhttprequest"}, c.Type)
 	})
 	if r == RemoteUnknown {
@@ -251,6 +252,28 @@ func (a *Action) seen() Remote {
 		return AbortedLocally
 	}
 	return r
+}
+
+// fullOfUnsafe says whether a request that asks for an effect may have found no room: one
+// that does not gives way to it.
+func (a *Action) fullOfUnsafe() bool {
+	for _, c := range a.Requests {
+		if !c.unsafe() {
+			return false
+		}
+	}
+	return len(a.Requests) >= MaxSeenRequests
+}
+
+// giveWay makes room for a request that asks for an effect.
+func (a *Action) giveWay() bool {
+	for _, id := range a.requestIDs() {
+		if !a.Requests[id].unsafe() {
+			delete(a.Requests, id)
+			return true
+		}
+	}
+	return false
 }
 
 // asked says whether a request that asks for an effect was attributed.
@@ -382,7 +405,9 @@ func (t *tx) mergeRequest(a *Action, id string, c SeenCall) {
 	old, known := a.Requests[id]
 	if !known && len(a.Requests) >= MaxSeenRequests {
 		a.More++
-		return
+		if !c.unsafe() || !a.giveWay() {
+			return
+		}
 	}
 	if known && old.State != "in_flight" || known && old == c {
 		return

@@ -1468,10 +1468,6 @@ var Evidence = class {
    * @param {Entry} entry @param {string} id @param {any} details @param {RequestReport['rule']} rule
    */
   #begin(entry, id, details, rule) {
-    if (this.#open.size >= MAX_REQUESTS) {
-      this.#ledger.beyond(entry);
-      return;
-    }
     const request = {
       id: id.slice(0, MAX_ID),
       // A page chooses its method, of any length.
@@ -1486,6 +1482,11 @@ var Evidence = class {
       began_ms: Math.round(details.timeStamp),
       ended_ms: 0
     };
+    if (this.#open.size >= MAX_REQUESTS) {
+      this.#ledger.request(entry, { ...request, state: "failed", error: "how it ended was not heard" });
+      this.#ledger.beyond(entry);
+      return;
+    }
     this.#open.set(details.requestId, { entry, request });
     this.#ledger.request(entry, request);
   }
@@ -2966,8 +2967,8 @@ var Ledger = class {
     return [...this.#entries.values()].filter((entry) => watched(entry, wallMs)).reverse();
   }
   /**
-   * Adds or replaces a request of an entry. At the bound one that is settled and
-   * harmless gives way to one that can change something.
+   * Adds or replaces a request of an entry. At the bound a harmless one gives way to one
+   * that can change something.
    * @param {Entry} entry @param {RequestReport} request
    */
   request(entry, request) {
@@ -3075,10 +3076,8 @@ function watched(entry, wallMs) {
   return entry.how === "open" || entry.how === "lost" || wallMs <= entry.restMs + entry.watchMs;
 }
 function harmless(entry) {
-  for (const request of entry.requests.values()) {
-    if (request.state !== "in_flight" && SAFE.has(request.method)) return request.id;
-  }
-  return void 0;
+  const safe = [...entry.requests.values()].filter(({ method }) => SAFE.has(method));
+  return (safe.find(({ state }) => state !== "in_flight") ?? safe[0])?.id;
 }
 function quiet({ how, open, requests, more, downloads }) {
   return how === "barrier" && open === 0 && requests.size === 0 && more === 0 && downloads.size === 0;

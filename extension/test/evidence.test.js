@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import {withoutQuery} from '../evidence.js';
 import {Ledger} from '../ledger.js';
-import {MAX_ACTIONS, MAX_EVIDENCE} from '../limits.js';
+import {MAX_ACTIONS, MAX_EVIDENCE, MAX_REQUESTS} from '../limits.js';
 import {rig, settle, until} from './rig.js';
 
 let ids = 0;
@@ -303,6 +303,27 @@ test('requests beyond the bound are counted, and one that can change something d
   assert.equal(report.more, 2);
   assert.ok(report.requests.some((r) => r.id === 'post') && report.requests.some((r) => r.id === 'g0'));
   assert.ok(!report.requests.some((r) => r.id === 'more' || r.id === 'g1'));
+});
+
+test('requests that can change something displace every other, under way or not', () => {
+  const ledger = new Ledger(() => 1, () => {});
+  const entry = ledger.dispatched(order('A'), 'D', 1);
+  const request = (id, method) => ({id, method, state: 'in_flight', url: '', type: '', status: 0, error: '', rule: 'document', after_fence: false, began_ms: 1, ended_ms: 0});
+  for (let i = 0; i < MAX_EVIDENCE; i++) ledger.request(entry, request(`g${i}`, 'GET'));
+  for (let i = 0; i <= MAX_EVIDENCE; i++) ledger.request(entry, request(`p${i}`, 'POST'));
+  const [report] = ledger.reports();
+  assert.deepEqual(report.requests.map((r) => r.id), Array.from({length: MAX_EVIDENCE}, (_, i) => `p${i}`));
+  assert.equal(report.more, MAX_EVIDENCE + 1);
+});
+
+test('where too many are followed, how the next one ended is said to be unheard', async () => {
+  const it = await clicked();
+  for (let i = 0; i < MAX_REQUESTS; i++) it.begin({method: 'GET'});
+  const id = it.begin();
+  it.end('response', id, {statusCode: 200});
+  const told = it.requests().find((r) => r.id === id);
+  assert.deepEqual([told.state, told.error], ['failed', 'how it ended was not heard']);
+  assert.equal(it.report('A1').more, MAX_REQUESTS - MAX_EVIDENCE + 2);
 });
 
 test('each change has a rev of its own, and nothing that is at rest is called open again without an effect', () => {
