@@ -71,7 +71,7 @@ func (f *actFlags) bind(c *cobra.Command) {
 	fl.Float64Var(&f.act.DY, "dy", 0, "scroll: CSS pixels down")
 	fl.StringVar(&f.act.Expression, "expression", "", "evaluate: JavaScript; a promise is awaited")
 	fl.StringArrayVar(&f.act.Files, "file", nil, "upload: a name in the lease's upload directory, repeatable")
-	fl.StringVar(&f.act.State, "state", "", "wait: visible, hidden or load (default visible)")
+	fl.StringVar(&f.act.State, "state", "", "wait: visible, hidden or load (default visible). snapshot: load waits for that first, for half of the action's time")
 	fl.Int64Var(&f.act.SettleMs, "settle-ms", 0, "snapshot: what changes within so many milliseconds is told as it is then, at most 1000")
 	fl.BoolVar(&f.act.FullPage, "full-page", false, "screenshot: the whole page")
 	fl.StringVar(&f.accept, "accept", "", "dialog: true or false")

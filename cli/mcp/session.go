@@ -213,13 +213,13 @@ func (s *session) settle(ctx context.Context, r *core.Record, first time.Duratio
 }
 
 // look takes a snapshot, and remembers that the agent has been shown it. After a
-// navigation it waits for the page first; what changes within settle is told as it is then.
+// navigation it waits for the page to load, for a while; what changes within settle is told as it is then.
 func (s *session) look(ctx context.Context, navigates bool, settle time.Duration) (*page, error) {
+	a := wire.Act{Verb: "snapshot", SettleMs: settle.Milliseconds()}
 	if navigates {
-		// A page that never finishes loading is looked at as it is.
-		_, _ = s.act(ctx, wire.Act{Verb: "wait", State: "load"}, nil)
+		a.State = "load"
 	}
-	r, err := s.act(ctx, wire.Act{Verb: "snapshot", SettleMs: settle.Milliseconds()}, nil)
+	r, err := s.act(ctx, a, nil)
 	if err != nil {
 		return nil, err
 	}

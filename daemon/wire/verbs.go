@@ -29,7 +29,7 @@ type Act struct {
 	DY         float64         `json:"dy,omitempty"`         // scroll, CSS pixels
 	Expression string          `json:"expression,omitempty"` // evaluate: JavaScript, a promise is awaited
 	Files      []string        `json:"files,omitempty"`      // upload: names in the lease's upload directory
-	State      string          `json:"state,omitempty"`      // wait: visible, hidden, load; default visible
+	State      string          `json:"state,omitempty"`      // wait: visible, hidden, load; default visible. snapshot: load waits for that first, for half of the action's time
 	FullPage   bool            `json:"full_page,omitempty"`  // screenshot
 	SettleMs   int64           `json:"settle_ms,omitempty"`  // snapshot: what changes within this time is told as it is then
 	Accept     *bool           `json:"accept,omitempty"`     // dialog

@@ -279,7 +279,10 @@ export interface Act {
   expression?: string;
   /** upload: names in the lease's upload directory */
   files?: string[] | null;
-  /** wait: visible, hidden, load; default visible */
+  /**
+   * wait: visible, hidden, load; default visible. snapshot: load waits for that first,
+   * for half of the action's time
+   */
   state?: string;
   /** screenshot */
   full_page?: boolean;

@@ -379,6 +379,7 @@ func TestRefusedBeforeAnyStep(t *testing.T) {
 		{wire.Act{Verb: "tabs", Op: "new", URL: "chrome-extension://x/popup.html"}, core.CodePolicy},
 		{wire.Act{Verb: "tabs", Op: "burn"}, core.CodeInvalid},
 		{wire.Act{Verb: "wait", State: "visible"}, core.CodeInvalid},
+		{wire.Act{Verb: "snapshot", State: "visible"}, core.CodeInvalid},
 		{wire.Act{Verb: "drag", Selector: "a"}, core.CodeInvalid},
 		{wire.Act{Verb: "type", Value: text(strings.Repeat("\n", 3000))}, core.CodeLimit},
 		{wire.Act{Verb: "upload", Selector: "a", Files: []string{"x"}}, core.CodePolicy},

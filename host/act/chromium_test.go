@@ -267,6 +267,15 @@ func TestChromium(t *testing.T) {
 			io.WriteString(w, testPage)
 		case "/two":
 			io.WriteString(w, "<!doctype html><title>Two</title><h2>Second</h2>")
+		case "/loads":
+			io.WriteString(w, "<!doctype html><p id=p>not loaded<p><img src=/late?"+r.URL.RawQuery+"><script>onload = () => { p.textContent = 'has loaded' }</script>")
+		case "/late":
+			d, _ := time.ParseDuration(r.URL.RawQuery)
+			select {
+			case <-time.After(d):
+			case <-r.Context().Done():
+			}
+			http.NotFound(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -461,6 +470,19 @@ func TestChromium(t *testing.T) {
 		ref, _, _ := strings.Cut(line[strings.Index(line, "ref=")+4:], "]")
 		finished(t, wire.Act{Verb: "click", Ref: ref})
 		logs(t, "saved\n")
+	})
+	t.Run("snapshot of a page that loads", func(t *testing.T) {
+		defer finished(t, wire.Act{Verb: "navigate", URL: site.URL + "/"})
+		for path, want := range map[string]string{"/loads?700ms": "has loaded", "/loads?10s": "not loaded"} {
+			finished(t, wire.Act{Verb: "navigate", URL: site.URL + path})
+			begun := time.Now()
+			if got := finished(t, wire.Act{Verb: "snapshot", State: "load"}); !strings.Contains(got, want) {
+				t.Errorf("%s: %s, want %q", path, got, want)
+			}
+			if took := time.Since(begun); want == "not loaded" && took < 3*time.Second {
+				t.Errorf("%s: looked at after %v of 8 s", path, took)
+			}
+		}
 	})
 	t.Run("screenshot", func(t *testing.T) {
 		for _, full := range []bool{false, true} {

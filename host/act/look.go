@@ -43,36 +43,38 @@ func (r *run) waitFor() ([][]byte, error) {
 		return nil, badArgument("there is no state %q to wait for: use visible, hidden or load", clip(state, 20))
 	}
 	begun := time.Now()
-	if err := r.waitState(state); err != nil {
+	args := map[string]any{"target": targetOf(r.a.Act), "state": state}
+	if _, err := r.follow("wait", args, r.deadline); err != nil {
 		return nil, err
 	}
 	return jsonResult(map[string]any{"state": state, "waited_ms": time.Since(begun).Milliseconds()}), nil
 }
 
-func (r *run) waitState(state string) error {
+// follow calls a function that waits for the page, until then at the latest, and in turns:
+// in each a document that was left is noticed. A page that takes its place is followed,
+// unless a document was expected by name.
+func (r *run) follow(fn string, args map[string]any, end time.Time) (pageReply, error) {
 	follows := r.a.Expect.Document == ""
 	for {
-		_, err := r.call("wait", struct {
-			Target target `json:"target"`
-			State  string `json:"state"`
-			Ms     int64  `json:"ms"`
-		}{targetOf(r.a.Act), state, r.patience(waitTurn)}, false)
+		left := min(time.Until(end), r.left()-answerRoom)
+		args["ms"] = r.patience(min(waitTurn, left))
+		got, err := r.call(fn, args, false)
 		if err == nil || r.ctx.Err() != nil {
-			return err
+			return got, err
 		}
 		var e *core.Error
 		if errors.As(err, &e) && e.Detail["reason"] == "not_yet" {
-			if r.left() <= answerRoom {
-				return err
+			if left <= waitTurn {
+				return got, err
 			}
 			continue
 		}
 		if !follows || !leftDocument(e) {
-			return err
+			return got, err
 		}
 		r.expect.Document = ""
 		if err := r.pause(50 * time.Millisecond); err != nil {
-			return err
+			return got, err
 		}
 	}
 }
@@ -97,13 +99,29 @@ func (r *run) pause(d time.Duration) error {
 }
 
 // snapshot tells the page as text. Within settle_ms the page is watched for changes, while
-// the first text is made and after it: if there were any, it is told as it is then.
+// the first text is made and after it: if there were any, it is told as it is then. With the
+// state "load" the page is waited for first, for half of the action's time: one that has not
+// loaded by then is told as it is.
 func (r *run) snapshot() ([][]byte, error) {
 	begun, settle := time.Now(), time.Duration(r.a.Act.SettleMs)*time.Millisecond
 	look := func(watch bool) (pageReply, error) {
 		return r.call("snapshot", map[string]any{"bytes": maxSnapshot, "watch": watch}, false)
 	}
-	got, err := look(settle > 0)
+	var got pageReply
+	var err error
+	switch r.a.Act.State {
+	case "":
+		got, err = look(settle > 0)
+	case "load":
+		args := map[string]any{"bytes": maxSnapshot, "watch": settle > 0, "load": true}
+		got, err = r.follow("snapshot", args, begun.Add(r.left()/2))
+		var e *core.Error
+		if errors.As(err, &e) && e.Detail["reason"] == "not_yet" {
+			got, err = look(settle > 0)
+		}
+	default:
+		return nil, badArgument("a snapshot waits for the state load only, not for %q", clip(r.a.Act.State, 20))
+	}
 	if err != nil {
 		return nil, err
 	}

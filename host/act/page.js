@@ -313,7 +313,14 @@
       const end = (reply) => {
         document.removeEventListener("readystatechange", look);
         clearTimeout(late);
-        resolve(reply);
+        // "complete" comes before the load event: in the next task its listeners have run. A
+        // message makes one at once, in a hidden page, too.
+        const { port1, port2 } = new MessageChannel();
+        port1.onmessage = () => {
+          port1.close();
+          resolve(reply);
+        };
+        port2.postMessage(null);
       };
       document.addEventListener("readystatechange", look);
       look();
@@ -361,7 +368,10 @@
         return fault("not_yet", seen ? "the element is still visible" : "the element is not visible");
       }),
 
-    snapshot: ({ bytes, watch }) => outline(bytes, watch),
+    snapshot: async ({ bytes, watch, load, ms }) => {
+      const there = load ? await ready("load", ms) : { ok: true };
+      return there.ok ? outline(bytes, watch) : there;
+    },
 
     // Whether the page has changed since the last snapshot that watches.
     changed: () => {
