@@ -89,6 +89,10 @@ func (a *app) printRecord(r *core.Record) error {
 			b.WriteString(wrap("  hint       ", r.Error.Hint))
 		}
 	}
+	if r.Dialog != nil {
+		b.WriteString(wrap("  waits      ", fmt.Sprintf("the page shows a dialog (%s): %q", r.Dialog.Kind, r.Dialog.Message)))
+		b.WriteString(wrap("  hint       ", fmt.Sprintf("answer it: sessiondock act %s dialog accept, or dismiss; then look this up: sessiondock act %s --look-up %s", r.Lease, r.Lease, r.ID)))
+	}
 	fmt.Fprintf(&b, "  action     %s (id %s)\n", r.Action, clean(string(r.ID)))
 	if len(r.Result) > 0 && !bytes.Equal(r.Result, []byte("null")) {
 		b.WriteString("  result\n" + resultText(r.Result))

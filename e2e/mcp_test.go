@@ -203,3 +203,52 @@ func TestToolsSayThatControlWasTaken(t *testing.T) {
 		t.Fatalf("the shop counted %d", got)
 	}
 }
+
+// A dialog is told at once, with what it says; nothing else is begun while it is there, and
+// its answer tells what came of the action that had waited for it.
+func TestToolsTellOfADialog(t *testing.T) {
+	t.Parallel()
+	u := openDesk(t, "product", "").tools()
+	prompt := func(name, does string) {
+		u.says("browser_evaluate", args{"function": `document.body.insertAdjacentHTML("beforeend", "<button onclick=\"` + does + `\">` + name + `</button>"), 1`})
+	}
+	prompt("Delete", "document.title = confirm('Really delete?') ? 'deleted' : 'kept'")
+	prompt("Later", "setTimeout(() => { alert('Too late'); document.title = 'told' }, 300)")
+	page := u.says("browser_snapshot", nil)
+	soon := func(what string) func() {
+		begun := time.Now()
+		return func() {
+			if took := time.Since(begun); took > 10*time.Second {
+				t.Errorf("%s took %v", what, took)
+			}
+		}
+	}
+
+	told := soon("a click")
+	u.says("browser_click", args{"target": u.target(page, `button "Delete"`)}, "not over yet", `a confirm dialog: "Really delete?"`, "browser_handle_dialog")
+	told()
+	told = soon("a look at a page with a dialog")
+	u.refuses("browser_snapshot", nil, `"Really delete?"`, "browser_handle_dialog")
+	u.refuses("browser_evaluate", args{"function": "document.title"}, `"Really delete?"`)
+	told()
+	u.says("browser_handle_dialog", args{"accept": true}, "click", "done", "(deleted)")
+
+	u.says("browser_evaluate", args{"function": "alert('one'), 7"}, "not over yet", `an alert: "one"`)
+	if got := u.says("browser_handle_dialog", args{"accept": true}); !strings.HasSuffix(got, "\n7") {
+		t.Errorf("the evaluation came to %q", got)
+	}
+
+	// One that comes when nothing waits: what is asked for next is not begun.
+	u.says("browser_click", args{"target": u.target(page, `button "Later"`)}, "done")
+	time.Sleep(time.Second)
+	told = soon("what is not begun")
+	u.refuses("browser_click", args{"target": u.target(page, `button "Delete"`)}, "not done; nothing was sent", `an alert: "Too late"`, "browser_handle_dialog")
+	u.refuses("browser_snapshot", nil, `"Too late"`)
+	u.refuses("browser_navigate", args{"url": u.page}, `"Too late"`)
+	told()
+	u.says("browser_handle_dialog", args{"accept": true})
+	u.says("browser_snapshot", nil, "told")
+	u.says("browser_evaluate", args{"function": "onbeforeunload = (e) => { e.preventDefault(); return '' }, 1"})
+	u.says("browser_navigate", args{"url": u.page}, "not over yet", "a question whether to leave it")
+	u.says("browser_handle_dialog", args{"accept": true}, "dialog: done; the website answered 200", "navigate", "done")
+}

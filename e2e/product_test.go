@@ -331,25 +331,19 @@ func TestEveryVerb(t *testing.T) {
 	}
 	k.do(wire.Act{Verb: "tabs", Op: "new", URL: k.site.URL(k.name, "child", "")})
 
-	// An alert blocks the page, not the agent's way out of it.
+	// An alert blocks the page, not the agent's way out of it: it is told at once.
 	id := client.NewID()
-	done := make(chan error, 1)
-	go func() {
-		_, err := k.Act(k.ctx, id, wire.Act{Verb: "evaluate", Expression: `alert('hello'); 7`}, 0)
-		done <- err
-	}()
-	yes := true
-	for {
-		if r, err := k.Act(k.ctx, client.NewID(), wire.Act{Verb: "dialog", Accept: &yes}, 0); err == nil && r.Local == core.Finished {
-			break
-		}
-		select {
-		case err := <-done:
-			t.Fatalf("the alert was never there: %v", err)
-		case <-time.After(100 * time.Millisecond):
-		}
+	r, err := k.Act(k.ctx, id, wire.Act{Verb: "evaluate", Expression: `alert('hello'); 7`}, 0)
+	must(t, err)
+	if r.Local != core.Running || r.Dialog == nil || *r.Dialog != (core.Dialog{Kind: "alert", Message: "hello"}) {
+		t.Fatalf("local %s, dialog %+v", r.Local, r.Dialog)
 	}
-	must(t, <-done)
+	yes := true
+	k.do(wire.Act{Verb: "dialog", Accept: &yes})
+	r = k.settled(id, "the end of what the alert had kept", func(r *core.Record) bool { return r.Local == core.Finished })
+	if string(r.Result) != `{"value":7}` || r.Dialog != nil {
+		t.Errorf("result %s, dialog %+v", r.Result, r.Dialog)
+	}
 }
 
 func TestLargeMessagesPassBothWays(t *testing.T) { // B1, B2, scriptcat#1744

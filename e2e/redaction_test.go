@@ -129,7 +129,7 @@ func TestWhatIsTypedIsNowhere(t *testing.T) {
 	if got := k.value(`document.querySelector("#file").files[0].text()`); got != s["upload"] {
 		t.Fatalf("the upload arrived as %v", got)
 	}
-	k.prompt(s.of("dialog"))
+	k.prompt(s.of("dialog"), s.of("dialog's question"), s.of("dialog's text"))
 
 	// Addresses: the query, the fragment and the name of a user; of a navigation, of a
 	// form that sends what was typed by GET, of fetches, redirects and documents.
@@ -247,19 +247,18 @@ func (k *desk) tries(a wire.Act) {
 }
 
 // prompt lets the page ask, and answers it with a text.
-func (k *desk) prompt(answer string) {
+func (k *desk) prompt(answer, question, stands string) {
 	k.t.Helper()
-	asked := make(chan error, 1)
-	go func() {
-		_, err := k.Act(k.ctx, client.NewID(), wire.Act{Verb: "evaluate", Expression: `window.answer = prompt("a question"), 1`}, 0)
-		asked <- err
-	}()
-	yes := true
+	r, err := k.Act(k.ctx, client.NewID(), wire.Act{Verb: "evaluate", Expression: `setTimeout(() => { window.answer = prompt(` + quote(question) + `, ` + quote(stands) + `) }), 1`}, 0)
+	must(k.t, err)
+	// What comes now is not begun, and says why; or it waits for the answer, too.
 	must(k.t, waitFor(k, "the prompt", func() bool {
-		r, err := k.Act(k.ctx, client.NewID(), wire.Act{Verb: "dialog", Accept: &yes, Value: &answer}, 0)
-		return err == nil && r.Local == core.Finished
+		r, err = k.Act(k.ctx, client.NewID(), wire.Act{Verb: "click", Selector: "body"}, 0)
+		must(k.t, err)
+		return r.Dialog != nil || strings.Contains(string(r.Result), question) && strings.Contains(string(r.Result), stands)
 	}))
-	must(k.t, <-asked)
+	yes := true
+	k.do(wire.Act{Verb: "dialog", Accept: &yes, Value: &answer})
 	if got := k.value(`window.answer`); got != answer {
 		k.t.Errorf("the page heard %v", got)
 	}

@@ -6,7 +6,7 @@
  */
 
 import {ranIn} from './drain.js';
-import {FIRST_DOCUMENT_MS, MAX_URL} from './limits.js';
+import {FIRST_DOCUMENT_MS, MAX_DIALOG_TEXT, MAX_URL, MAX_WORD} from './limits.js';
 import {fromDebugger, isAnswer, refuse} from './refusal.js';
 import {within} from './scope.js';
 
@@ -20,7 +20,11 @@ const HISTORY = 'Page.getNavigationHistory';
 const tells = (order, result) => (!order.effect || order.script) && Object.keys(result ?? {}).length > 0;
 const NO_TAB = new Set(['tabs', 'tab_create', 'watch']);
 
+/** What a page with a dialog leaves waiting: whatever is asked of the page. */
+const OF_A_PAGE = new Set(['cdp', 'barrier', 'document']);
+
 export class Commands {
+  /** What is not answered. @type {Set<Order>} */ #waiting = new Set();
   #browser;
   #gate;
   #ledger;
@@ -68,6 +72,8 @@ export class Commands {
       action: cmd.action, seq: cmd.seq, effect: cmd.effect, script: cmd.script,
     };
     const fail = (/** @type {Refusal} */ error) => this.#refuse(order, error);
+    this.#waiting.add(order);
+    if (this.#sessions.shown(order.tab)) this.#tellWaits(order);
     if (order.tab === 0 && !NO_TAB.has(order.kind)) {
       // Whether the epoch has ended is the more useful answer of the two.
       fail(this.#gate.check(order) ?? refuse('not_found', 'this lease has no tab', 'open one: the verb tabs with op new'));
@@ -75,6 +81,25 @@ export class Commands {
     }
     if (order.kind === 'barrier') this.#sessions.submit(order, false, () => void this.#barrier(order), fail);
     else this.#sessions.submit(order, order.kind === 'cdp', () => this.#run(order), fail);
+  }
+
+  /** The page in a tab shows a dialog, or none any more. @param {number} tab */
+  dialog(tab) {
+    for (const order of this.#waiting) if (order.tab === tab) this.#tellWaits(order);
+  }
+
+  /** Tells the host why an order is not answered: what answers a dialog itself is. @param {Order} order */
+  #tellWaits(order) {
+    if (!OF_A_PAGE.has(order.kind) || order.method === 'Page.handleJavaScriptDialog' || this.#stale(order)) return;
+    const shown = this.#sessions.shown(order.tab);
+    /** @type {any} */
+    const message = {t: 'cmd.waits', seq: order.seq};
+    if (shown) {
+      const tells = this.#tabs.allowed(this.#urlOf(order.tab)) && this.#tabs.allowed(shown.url);
+      const text = (/** @type {string} */ it) => (tells ? it.slice(0, MAX_DIALOG_TEXT) : '');
+      message.dialog = {kind: shown.kind.slice(0, MAX_WORD), message: text(shown.message), default: text(shown.default)};
+    }
+    this.#answer(order.port, message);
   }
 
   /** @param {Order} order */
@@ -237,6 +262,7 @@ export class Commands {
 
   /** @param {Order} order @param {number} tab @param {string} document @param {unknown} result */
   #succeed(order, tab, document, result) {
+    this.#waiting.delete(order);
     if (this.#stale(order)) return;
     /** @type {any} */
     const message = {t: 'cmd.result', seq: order.seq, ok: true, dispatched: true, result};
@@ -247,12 +273,14 @@ export class Commands {
 
   /** It was dispatched, and this is how it ended. @param {Order} order @param {Refusal} error */
   #fail(order, error) {
+    this.#waiting.delete(order);
     if (this.#stale(order)) return;
     this.#answer(order.port, {t: 'cmd.result', seq: order.seq, ok: false, dispatched: true, error});
   }
 
   /** It was not dispatched. @param {Order} order @param {Refusal} error */
   #refuse(order, error) {
+    this.#waiting.delete(order);
     this.#answer(order.port, {t: 'cmd.result', seq: order.seq, ok: false, dispatched: false, error});
   }
 

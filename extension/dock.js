@@ -82,6 +82,7 @@ export class Dock {
       crashed: (tab) => this.#crashed(tab),
       asked: (tab) => this.ledger.asked(this.documents.current(tab)),
       unloaded: (tab) => this.tabs.get(tab)?.unloaded ?? false,
+      dialog: (tab) => this.commands.dialog(tab),
       // Somebody at the browser ended the debugging: that is a person interrupting.
       canceled: () => this.people.takeOver(0),
       holds: (tab, child, url) => this.watch.holds(tab, child, url),

@@ -14,6 +14,7 @@ export const MAX_MESSAGE = LIMITS.MaxMessage;
 export const MAX_EVIDENCE = LIMITS.MaxEvidence;
 export const MAX_URL = LIMITS.MaxURL;
 export const MAX_PROBE_TEXT = LIMITS.MaxProbeText;
+export const MAX_DIALOG_TEXT = LIMITS.MaxDialogText;
 /** Characters kept of a method or a type, an error, an identifier, a title. A page chooses some of them. */
 export const MAX_WORD = 32;
 export const MAX_ERROR = 128;

@@ -27,16 +27,20 @@ import {isNewTab} from './tabs.js';
  * @property {Map<string, number>} buttons mouse buttons that an agent holds, with the modifiers
  * @property {Map<string, Record<string, unknown>>} keys keys that an agent holds
  * @property {Map<string, {target: string, url: string}>} children sessions of its frames in other processes and its workers
+ * @property {Shown | null} shown the dialog that its page shows
  * @property {boolean} everyDocument an agent's script runs in each new document here
  */
 
 /** @typedef {{child: string, requestId: string, auth: boolean, page: boolean}} Paused page: of a document's load */
+
+/** @typedef {{kind: string, message: string, default: string, url: string}} Shown a dialog, and whose it is */
 
 /**
  * @typedef {object} Events
  * @property {(tab: number) => void} crashed
  * @property {(tab: number) => void} asked the main frame's document asked to be replaced
  * @property {(tab: number) => boolean} unloaded whether no process is behind it, as far as events have told
+ * @property {(tab: number) => void} dialog the page shows one, or none any more
  * @property {(tab: number) => void} canceled a person ended the debugging
  * @property {(tab: number, child: string, url: string) => boolean} holds whether the lease may hold back a request to an address
  */
@@ -132,6 +136,11 @@ export class Sessions {
   /** The protocol's name of the frame at the top of a tab, '' if not known. @param {number} tab */
   mainFrame(tab) {
     return this.#sessions.get(tab)?.mainFrame ?? '';
+  }
+
+  /** The dialog that the page in a tab shows, as far as it is known. @param {number} tab */
+  shown(tab) {
+    return this.#sessions.get(tab)?.shown ?? null;
   }
 
   tabs() {
@@ -299,7 +308,14 @@ export class Sessions {
       case 'Page.javascriptDialogOpening':
         if (params.type === 'beforeunload' && this.#gate.stopping) {
           this.#system(tab, 'Page.handleJavaScriptDialog', {accept: true}, 'beforeunload');
+          return;
         }
+        session.shown = {kind: params.type, message: params.message, default: params.defaultPrompt ?? '', url: params.url};
+        this.#events.dialog(tab);
+        return;
+      case 'Page.javascriptDialogClosed':
+        session.shown = null;
+        this.#events.dialog(tab);
     }
   }
 
@@ -378,7 +394,7 @@ export class Sessions {
   #make(tab) {
     const session = {
       tab, attached: false, attaching: null, mainFrame: '', queue: [], open: new Map(),
-      paused: new Map(), fetching: new Set(), buttons: new Map(), keys: new Map(), children: new Map(), everyDocument: false,
+      paused: new Map(), fetching: new Set(), buttons: new Map(), keys: new Map(), children: new Map(), shown: null, everyDocument: false,
     };
     this.#sessions.set(tab, session);
     return session;
@@ -554,6 +570,7 @@ export class Sessions {
     session.keys.clear();
     session.buttons.clear();
     session.paused.clear();
+    session.shown = null;
     // These promises never settle: the answer is that there will be none.
     for (const crashed of open) crashed(refuse('unavailable', 'the page’s renderer crashed'));
     this.#events.crashed(session.tab);

@@ -98,6 +98,8 @@ func (h *Host) fromExtension(body []byte) {
 	switch {
 	case m.t == "cmd.result":
 		h.answer(body)
+	case m.t == "cmd.waits":
+		h.waits(body)
 	case toDaemon[m.t]:
 		h.mu.Lock()
 		link := h.link
@@ -193,6 +195,37 @@ func (h *Host) answer(body []byte) {
 		return
 	}
 	s.Resolve(a)
+}
+
+// waits passes on that a step waits for a dialog.
+func (h *Host) waits(body []byte) {
+	var m wire.CmdWaits
+	if err := json.Unmarshal(body, &m); err != nil {
+		h.log.Warn("dropped a message of the extension", "t", "cmd.waits", "err", err)
+		return
+	}
+	h.mu.Lock()
+	s := h.steps[m.Seq]
+	h.mu.Unlock()
+	if s != nil {
+		s.Waits(m.Dialog)
+	}
+}
+
+// Waits implements act.Port.
+func (h *Host) Waits(m wire.ActionWaits) {
+	h.mu.Lock()
+	link := h.link
+	refused := h.gate.Check(m.Epoch)
+	h.mu.Unlock()
+	if link == nil || refused != nil {
+		return // what was seen under an epoch that has ended is nobody's
+	}
+	body, err := wire.Marshal(m)
+	if err != nil {
+		panic("host: " + err.Error())
+	}
+	link.send(body)
 }
 
 // ---- To the extension ----------------------------------------------------------

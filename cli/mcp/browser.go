@@ -108,9 +108,7 @@ func (s *session) browser(server *sdk.Server) {
 		return s.do(ctx, wire.Act{Verb: "scroll", DX: a.DX, DY: a.DY}, "")
 	})
 	add(s, server, "browser_file_upload", "Give files to a file field", false, s.upload)
-	add(s, server, "browser_handle_dialog", "Answer an open alert, confirm or prompt", false, func(ctx context.Context, a dialogArg) (reply, error) {
-		return s.do(ctx, wire.Act{Verb: "dialog", Accept: &a.Accept, Value: a.PromptText}, "")
-	})
+	add(s, server, "browser_handle_dialog", "Answer an open alert, confirm or prompt", false, s.dialog)
 	add(s, server, "browser_tabs", "List, open, choose or close tabs", false, s.tabs)
 	add(s, server, "browser_evaluate", "Run JavaScript in the page", false, s.evaluate)
 	add(s, server, "browser_take_screenshot", "A picture of the page", true, s.screenshot)
@@ -148,8 +146,8 @@ func goes(verb string) bool { return verb == "navigate" || verb == "back" || ver
 // looked at at once: most actions begin no request, and the look takes about as long as one
 // needs to be told of. If there was one, the page is looked at again when it has ended.
 func (s *session) tell(ctx context.Context, r *core.Record) (reply, error) {
-	if r.Local == core.NotDispatched {
-		return reply{text: outcome(r), failed: true}, nil
+	if r.Local == core.NotDispatched || r.Dialog != nil {
+		return came(r), nil
 	}
 	before, begun, first := s.page, time.Now(), settleFirst
 	if goes(r.Verb) {
@@ -177,6 +175,11 @@ func (s *session) tell(ctx context.Context, r *core.Record) (reply, error) {
 		out.text += fmt.Sprintf("\nOn the page %s (%s):\n%s", now.url, now.title, changed)
 	}
 	return out, nil
+}
+
+// came says what became of an action, without a look at the page.
+func came(r *core.Record) reply {
+	return reply{text: outcome(r), failed: r.Local != core.Finished && r.Dialog == nil}
 }
 
 func shown(p *page, lines string) string {
@@ -314,7 +317,7 @@ func (s *session) tabs(ctx context.Context, a tabsArg) (reply, error) {
 			return reply{}, err
 		}
 		if r.Local != core.Finished {
-			return reply{text: outcome(r), failed: true}, nil
+			return came(r), nil
 		}
 		s.page = nil // another page is looked at from here on
 	}
@@ -361,8 +364,13 @@ func (s *session) evaluate(ctx context.Context, a evaluateArg) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	return value(r)
+}
+
+// value is what an evaluation has come to.
+func value(r *core.Record) (reply, error) {
 	if r.Local != core.Finished {
-		return reply{text: outcome(r), failed: true}, nil
+		return came(r), nil
 	}
 	if r.Error != nil {
 		return reply{text: told(r.Error), failed: true}, nil
@@ -372,6 +380,33 @@ func (s *session) evaluate(ctx context.Context, a evaluateArg) (reply, error) {
 		return text(string(r.Result)), nil
 	}
 	return text(string(got.Value)), nil
+}
+
+// dialog answers one, and tells what became of the action that had waited for that. What
+// either has asked the website is put down to the answer, the later of the two.
+func (s *session) dialog(ctx context.Context, a dialogArg) (reply, error) {
+	r, err := s.act(ctx, wire.Act{Verb: "dialog", Accept: &a.Accept, Value: a.PromptText}, nil)
+	waited := s.pending
+	s.pending = nil
+	if err != nil || waited == nil {
+		if err != nil {
+			return reply{}, err
+		}
+		return s.tell(ctx, r)
+	}
+	now := s.settle(ctx, waited, settleFirst)
+	if now.Dialog != nil {
+		s.pending = now // the next one
+	}
+	out, err := s.tell(ctx, now)
+	if now.Verb == "evaluate" && now.Dialog == nil {
+		out, err = value(now)
+	}
+	if r.Local == core.Finished {
+		r = s.settle(ctx, r, 0)
+	}
+	out.text = outcome(r) + "\n" + out.text
+	return out, err
 }
 
 func (s *session) screenshot(ctx context.Context, a pictureArg) (reply, error) {

@@ -61,6 +61,7 @@ type session struct {
 	docs       documents
 	page       *page
 	last       core.ClientID
+	pending    *core.Record       // it waits for the answer to a dialog
 	stop       context.CancelFunc // ends the renewals
 }
 
@@ -88,7 +89,7 @@ func (s *session) acquire(ctx context.Context, d, wait time.Duration, task strin
 		return err
 	}
 	s.lease, s.capability, s.epoch, s.slot, s.uploads, s.ours = l.Lease, client.Secret(l.Capability), l.Epoch, l.Slot, l.UploadDir, true
-	s.page, s.last = nil, ""
+	s.page, s.last, s.pending = nil, "", nil
 	s.renew(d)
 	if l.Start != "" {
 		// A start page that does not open is seen by the next look. What became of it stands
@@ -165,6 +166,13 @@ func (s *session) act(ctx context.Context, a wire.Act, expect *core.Expect) (*co
 	if err := s.hold(ctx); err != nil {
 		return nil, err
 	}
+	if p := s.pending; p != nil && a.Verb != "dialog" {
+		// It would stand in line behind what waits for that answer.
+		if now, err := s.cfg.Agents.LookUp(ctx, s.lease, s.capability, p.ID); err == nil && now.Dialog != nil {
+			return nil, core.Refuse(core.CodeConflict, asks(now.Dialog), "answer it with browser_handle_dialog")
+		}
+		s.pending = nil
+	}
 	id := core.ClientID(client.NewID())
 	epoch := s.epoch
 	r, err := s.cfg.Agents.Act(ctx, s.lease, s.capability, wire.ActRequest{ID: id, Epoch: &epoch, Expect: expect, Act: a})
@@ -177,6 +185,9 @@ func (s *session) act(ctx context.Context, a wire.Act, expect *core.Expect) (*co
 	if r.Authority != core.Admitted && r.Error != nil {
 		return nil, r.Error
 	}
+	if r.Dialog != nil {
+		s.pending = r
+	}
 	return r, nil
 }
 
@@ -186,8 +197,8 @@ func mayHaveBeenAdmitted(err error) bool {
 	return !ok || e.Code == core.CodeOutcomeUnknown
 }
 
-// settle waits for what an action has started: as long as one of its requests is under
-// way, and no longer than settleMost. It looks for the first time after a while.
+// settle waits for what an action has started: as long as it goes on, or one of its requests
+// is under way, and no longer than settleMost. It looks for the first time after a while.
 func (s *session) settle(ctx context.Context, r *core.Record, first time.Duration) *core.Record {
 	pause := time.NewTimer(max(0, first))
 	defer pause.Stop()
@@ -205,7 +216,7 @@ func (s *session) settle(ctx context.Context, r *core.Record, first time.Duratio
 			now.Result = r.Result
 		}
 		r = now
-		if r.Remote != core.InFlight {
+		if r.Remote != core.InFlight && (r.Local != core.Running || r.Dialog != nil) {
 			return r
 		}
 	}
@@ -234,6 +245,9 @@ func (s *session) look(ctx context.Context, navigates bool, settle time.Duration
 
 // unfinished is the error of a look that came to nothing.
 func unfinished(r *core.Record) error {
+	if d := dialogOf(r); d != nil {
+		return core.Refuse(core.CodeConflict, asks(d), "answer it with browser_handle_dialog")
+	}
 	if r.Error != nil {
 		return r.Error
 	}

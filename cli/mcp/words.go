@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -13,6 +14,9 @@ import (
 func outcome(r *core.Record) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: ", r.Summary)
+	if r.Dialog != nil {
+		return b.String() + "not over yet. " + asks(r.Dialog) + " It goes on when browser_handle_dialog has answered that"
+	}
 	switch {
 	case r.Local == core.NotDispatched:
 		b.WriteString("not done; nothing was sent to the page")
@@ -36,13 +40,40 @@ func outcome(r *core.Record) string {
 	default:
 		fmt.Fprintf(&b, "OUTCOME UNKNOWN (local: %s, website: %s)", r.Local, r.Remote)
 	}
-	if r.Error != nil {
+	if d := dialogOf(r); d != nil {
+		fmt.Fprintf(&b, ". %s Answer it with browser_handle_dialog first", asks(d))
+	} else if r.Error != nil {
 		fmt.Fprintf(&b, ". %s", told(r.Error))
 	}
 	if open(r) {
 		fmt.Fprintf(&b, ". It may or may not have happened: do NOT do it again. Look it up with session_action, id %s, or look at the page; if that does not tell, ask the person", r.ID)
 	}
 	return b.String()
+}
+
+// asks says what a dialog of the page says.
+func asks(d *core.Dialog) string {
+	kind := map[string]string{"alert": "an alert", "beforeunload": "a question whether to leave it"}[d.Kind]
+	if kind == "" {
+		kind = "a " + d.Kind + " dialog"
+	}
+	text := "The page shows " + kind
+	if d.Message != "" {
+		text += fmt.Sprintf(": %q", d.Message)
+	}
+	if d.Default != "" {
+		text += fmt.Sprintf(" (the answer that stands there: %q)", d.Default)
+	}
+	return text + "."
+}
+
+// dialogOf is the dialog because of which an action was not begun, or nil.
+func dialogOf(r *core.Record) *core.Dialog {
+	var got struct{ Dialog *core.Dialog }
+	if r.Error == nil || r.Error.Code != core.CodeConflict || json.Unmarshal(r.Result, &got) != nil {
+		return nil
+	}
+	return got.Dialog
 }
 
 // open says whether something about the action's effect is not known.

@@ -404,7 +404,7 @@ func (d *door) record(a *core.Action) core.Record {
 		return former(a)
 	}
 	rec := a.Record
-	rec.Result = d.Engine.Result(a)
+	rec.Result, rec.Dialog = d.Engine.Result(a), d.Engine.Dialog(a)
 	return rec
 }
 

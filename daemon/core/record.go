@@ -130,6 +130,15 @@ type Record struct {
 	Trimmed      bool            `json:"trimmed,omitempty"` // its details are no longer kept: evidence, addresses, documents
 	Error        *Error          `json:"error,omitempty"`
 	Result       json.RawMessage `json:"result,omitempty"` // only to the lease that made it, while its epoch lasts
+	Dialog       *Dialog         `json:"dialog,omitempty"` // it goes on when this is answered; told as Result is
+}
+
+// Dialog is what a page shows a person and waits with: whatever is asked of the page
+// meanwhile is answered afterwards.
+type Dialog struct {
+	Kind    string `json:"kind"` // alert, confirm, prompt, beforeunload
+	Message string `json:"message"`
+	Default string `json:"default,omitempty"` // prompt: the text that stands there
 }
 
 // Status is a slot's state in the three answers. It is what status, the popup and

@@ -16,6 +16,8 @@ import (
 type waiting struct {
 	mu sync.Mutex
 	by map[core.ActionID][]chan *core.Action
+	// dialogs are what actions wait for in their pages. They are content: kept here only.
+	dialogs map[core.ActionID]*core.Dialog
 }
 
 // tell wakes those who wait for these actions.
@@ -30,11 +32,47 @@ func (e *Engine) tell(actions []*core.Action) {
 			c <- a // buffered, and told once
 		}
 		delete(e.waiting.by, a.Action)
+		delete(e.waiting.dialogs, a.Action)
 	}
 }
 
-// Settled waits for the host's last word on an action, for the end of its epoch, or
-// for d, and returns what is known then. None of the three is turned into another.
+// maxDialogs bounds what is remembered of dialogs: one of each action under way, by far.
+const maxDialogs = 1024
+
+// Waits takes the host's word that an action waits for a dialog of its page, or with nil
+// that it does not any more.
+func (e *Engine) Waits(slot core.SlotName, epoch core.Epoch, action core.ActionID, d *core.Dialog) {
+	var a *core.Action
+	e.View(func(s *core.State, _ core.Now) { a = s.Actions[action] })
+	if a == nil || a.Slot != slot || a.Epoch != epoch || a.Host != "" {
+		return
+	}
+	e.waiting.mu.Lock()
+	if d == nil || len(e.waiting.dialogs) >= maxDialogs {
+		delete(e.waiting.dialogs, action)
+	} else {
+		e.waiting.dialogs[action] = d
+	}
+	e.waiting.mu.Unlock()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.changed(slot)
+}
+
+// Dialog is what an action waits for in its page, to be told as a result is.
+func (e *Engine) Dialog(a *core.Action) *core.Dialog {
+	e.waiting.mu.Lock()
+	defer e.waiting.mu.Unlock()
+	if a.Host != "" || a.Over || !e.reg.Grants(a.Slot, a.Epoch) {
+		delete(e.waiting.dialogs, a.Action)
+		return nil
+	}
+	return e.waiting.dialogs[a.Action]
+}
+
+// Settled waits for the host's last word on an action, for a dialog that it waits for, for
+// the end of its epoch, or for d, and returns what is known then. None of the four is
+// turned into another.
 func (e *Engine) Settled(ctx context.Context, a *core.Action, d time.Duration) (*core.Action, error) {
 	done := make(chan *core.Action, 1)
 	e.waiting.mu.Lock()
@@ -48,6 +86,9 @@ func (e *Engine) Settled(ctx context.Context, a *core.Action, d time.Duration) (
 		e.View(func(s *core.State, _ core.Now) { a = s.Action(a.Action) })
 		if a.Host != "" || a.Over {
 			return e.whole(a)
+		}
+		if e.Dialog(a) != nil {
+			return a, nil
 		}
 		select {
 		case a = <-done:

@@ -104,7 +104,7 @@ func New(store Store, sup supervise.Supervisor, clock Clock, log *slog.Logger, o
 		sup: sup, clock: clock, log: log, opts: opts,
 		reg: fence.New(), note: note{path: opts.Note, pending: make(chan struct{}, 1)}, writer: newWriter(),
 		watch: map[core.SlotName]chan struct{}{}, links: map[core.SlotName]Link{}, welcomed: map[core.SlotName]core.Nonce{},
-		payloads: newPayloads(), waiting: waiting{by: map[core.ActionID][]chan *core.Action{}},
+		payloads: newPayloads(), waiting: waiting{by: map[core.ActionID][]chan *core.Action{}, dialogs: map[core.ActionID]*core.Dialog{}},
 		acks: acks{by: map[ackKey][]chan *core.Status{}}, ctx: ctx, cancel: cancel,
 	}
 	e.store = watchedStore{store, &e.pulse}

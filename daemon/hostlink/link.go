@@ -271,6 +271,7 @@ var handlers = map[string]func(*link, context.Context, []byte) error{
 	"pull":           on((*link).pull),
 	"granted":        on((*link).granted),
 	"action.done":    on((*link).actionDone),
+	"action.waits":   on((*link).actionWaits),
 	"cdp.answer":     on((*link).cdpAnswer),
 	"cdp.lost":       on((*link).cdpLost),
 	"cdp.event":      on((*link).cdpEvent),
@@ -350,6 +351,11 @@ func (l *link) actionDone(_ context.Context, m *wire.ActionDone) *core.Error {
 	if l.s.Clients != nil {
 		l.s.Clients.Done(l.slot, m)
 	}
+	return nil
+}
+
+func (l *link) actionWaits(_ context.Context, m *wire.ActionWaits) *core.Error {
+	l.s.Engine.Waits(l.slot, m.Epoch, m.Action, m.Dialog)
 	return nil
 }
 

@@ -36,6 +36,8 @@ const (
 	MaxURL = 2048
 	// MaxProbeText is how much of a page a probe may tell.
 	MaxProbeText = core.MaxProbeText
+	// MaxDialogText is how much of a dialog's text is told, in UTF-16 code units.
+	MaxDialogText = 2000
 	// MaxQueuedActions is how many actions of one lease may wait their turn.
 	MaxQueuedActions = core.MaxLane
 )

@@ -384,6 +384,21 @@ type CmdResult struct {
 	Error      *core.Error     `json:"error,omitempty"`
 }
 
+// CmdWaits says that the page shows a dialog, and that Cmd is answered when that has been
+// (X to H). Without a dialog: it shows none any more.
+type CmdWaits struct {
+	Seq    int64        `json:"seq"`
+	Dialog *core.Dialog `json:"dialog,omitempty"` // texts of at most MaxDialogText; without them for a page beyond the origins
+}
+
+// ActionWaits says that an action goes on when a dialog of its page has been answered (H
+// to D). Without a dialog: it goes on.
+type ActionWaits struct {
+	Action core.ActionID `json:"action"`
+	Epoch  core.Epoch    `json:"epoch"`
+	Dialog *core.Dialog  `json:"dialog,omitempty"`
+}
+
 // StopPage ends the renderers of tabs by Page.crash (D to X), a settlement command.
 type StopPage struct {
 	Nonce core.Nonce `json:"nonce"`
@@ -490,12 +505,14 @@ var Messages = []struct {
 	{"action", "D", "H", Action{}},
 	{"action.done", "H", "D", ActionDone{}},
 	{"action.stop", "D", "H", ActionStop{}},
+	{"action.waits", "H", "D", ActionWaits{}},
 	{"cdp.answer", "H", "D", CDPAnswer{}},
 	{"cdp.lost", "X", "D", CDPLost{}}, // and from H
 	{"cdp.event", "X", "D", CDPEvent{}},
 	{"cdp.tab", "X", "D", CDPTab{}},
 	{"cmd", "H", "X", Cmd{}},
 	{"cmd.result", "X", "H", CmdResult{}},
+	{"cmd.waits", "X", "H", CmdWaits{}},
 	{"stop.page", "D", "X", StopPage{}},
 	{"probe", "D", "X", Probe{}},
 	{"probe.result", "X", "D", ProbeResult{}},

@@ -31,6 +31,8 @@ export declare const LIMITS: {
   readonly MaxURL: 2048;
   /** MaxProbeText is how much of a page a probe may tell. */
   readonly MaxProbeText: 4096;
+  /** MaxDialogText is how much of a dialog's text is told, in UTF-16 code units. */
+  readonly MaxDialogText: 2000;
   /** MaxQueuedActions is how many actions of one lease may wait their turn. */
   readonly MaxQueuedActions: 64;
   /**
@@ -302,6 +304,18 @@ export interface Act {
 export interface Steps {
   dispatched: number;
   total: number;
+}
+
+/**
+ * Dialog is what a page shows a person and waits with: whatever is asked of the page
+ * meanwhile is answered afterwards.
+ */
+export interface Dialog {
+  /** alert, confirm, prompt, beforeunload */
+  kind: string;
+  message: string;
+  /** prompt: the text that stands there */
+  default?: string;
 }
 
 /** CDPError is an error as the DevTools protocol words it. */
@@ -875,6 +889,17 @@ export interface ActionStop {
 }
 
 /**
+ * ActionWaits says that an action goes on when a dialog of its page has been answered (H
+ * to D). Without a dialog: it goes on.
+ */
+export interface ActionWaits {
+  t: 'action.waits';
+  action: ActionID;
+  epoch: Epoch;
+  dialog?: Dialog | null;
+}
+
+/**
  * CDPAnswer is what a raw command saw (H to D), in its order among the events. Without a
  * result it carries the browser's own error, or the gate's refusal.
  */
@@ -988,6 +1013,17 @@ export interface CmdResult {
   url?: string;
   result?: unknown;
   error?: Refusal | null;
+}
+
+/**
+ * CmdWaits says that the page shows a dialog, and that Cmd is answered when that has been
+ * (X to H). Without a dialog: it shows none any more.
+ */
+export interface CmdWaits {
+  t: 'cmd.waits';
+  seq: number;
+  /** texts of at most MaxDialogText; without them for a page beyond the origins */
+  dialog?: Dialog | null;
 }
 
 /** StopPage ends the renderers of tabs by Page.crash (D to X), a settlement command. */
@@ -1117,12 +1153,14 @@ export type Message =
   | Action
   | ActionDone
   | ActionStop
+  | ActionWaits
   | CDPAnswer
   | CDPLost
   | CDPEvent
   | CDPTab
   | Cmd
   | CmdResult
+  | CmdWaits
   | StopPage
   | Probe
   | ProbeResult

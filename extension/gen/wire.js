@@ -15,6 +15,7 @@ export const LIMITS = Object.freeze({
   MaxActions: 1000,
   MaxURL: 2048,
   MaxProbeText: 4096,
+  MaxDialogText: 2000,
   MaxQueuedActions: 64,
   GrantTTL: 15000,
   FenceAck: 2000,
@@ -121,6 +122,11 @@ const STRUCTS = Object.freeze({
   Steps: {
     dispatched: { kind: 'int' },
     total: { kind: 'int' },
+  },
+  Dialog: {
+    kind: { kind: 'string' },
+    message: { kind: 'string' },
+    default: { kind: 'string', optional: true },
   },
   CDPError: {
     code: { kind: 'int' },
@@ -455,6 +461,11 @@ export const MESSAGES = Object.freeze({
     action: { kind: 'string' },
     epoch: { kind: 'uint' },
   },
+  'action.waits': {
+    action: { kind: 'string' },
+    epoch: { kind: 'uint' },
+    dialog: { kind: 'object', optional: true, nullable: true, struct: 'Dialog' },
+  },
   'cdp.answer': {
     action: { kind: 'string' },
     epoch: { kind: 'uint' },
@@ -510,6 +521,10 @@ export const MESSAGES = Object.freeze({
     url: { kind: 'string', optional: true },
     result: { kind: 'any', optional: true },
     error: { kind: 'object', optional: true, nullable: true, struct: 'Refusal' },
+  },
+  'cmd.waits': {
+    seq: { kind: 'int' },
+    dialog: { kind: 'object', optional: true, nullable: true, struct: 'Dialog' },
   },
   'stop.page': {
     nonce: { kind: 'string' },

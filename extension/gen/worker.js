@@ -15,6 +15,7 @@ var LIMITS = Object.freeze({
   MaxActions: 1e3,
   MaxURL: 2048,
   MaxProbeText: 4096,
+  MaxDialogText: 2e3,
   MaxQueuedActions: 64,
   GrantTTL: 15e3,
   FenceAck: 2e3,
@@ -119,6 +120,11 @@ var STRUCTS = Object.freeze({
   Steps: {
     dispatched: { kind: "int" },
     total: { kind: "int" }
+  },
+  Dialog: {
+    kind: { kind: "string" },
+    message: { kind: "string" },
+    default: { kind: "string", optional: true }
   },
   CDPError: {
     code: { kind: "int" },
@@ -451,6 +457,11 @@ var MESSAGES = Object.freeze({
     action: { kind: "string" },
     epoch: { kind: "uint" }
   },
+  "action.waits": {
+    action: { kind: "string" },
+    epoch: { kind: "uint" },
+    dialog: { kind: "object", optional: true, nullable: true, struct: "Dialog" }
+  },
   "cdp.answer": {
     action: { kind: "string" },
     epoch: { kind: "uint" },
@@ -506,6 +517,10 @@ var MESSAGES = Object.freeze({
     url: { kind: "string", optional: true },
     result: { kind: "any", optional: true },
     error: { kind: "object", optional: true, nullable: true, struct: "Refusal" }
+  },
+  "cmd.waits": {
+    seq: { kind: "int" },
+    dialog: { kind: "object", optional: true, nullable: true, struct: "Dialog" }
   },
   "stop.page": {
     nonce: { kind: "string" },
@@ -958,6 +973,7 @@ var MAX_MESSAGE = LIMITS.MaxMessage;
 var MAX_EVIDENCE = LIMITS.MaxEvidence;
 var MAX_URL = LIMITS.MaxURL;
 var MAX_PROBE_TEXT = LIMITS.MaxProbeText;
+var MAX_DIALOG_TEXT = LIMITS.MaxDialogText;
 var MAX_WORD = 32;
 var MAX_ERROR = 128;
 var MAX_ID = 64;
@@ -1797,7 +1813,10 @@ var COMMIT_TURNS = 100;
 var HISTORY = "Page.getNavigationHistory";
 var tells = (order, result) => (!order.effect || order.script) && Object.keys(result ?? {}).length > 0;
 var NO_TAB = /* @__PURE__ */ new Set(["tabs", "tab_create", "watch"]);
+var OF_A_PAGE = /* @__PURE__ */ new Set(["cdp", "barrier", "document"]);
 var Commands = class {
+  /** What is not answered. @type {Set<Order>} */
+  #waiting = /* @__PURE__ */ new Set();
   #browser;
   #gate;
   #ledger;
@@ -1853,12 +1872,30 @@ var Commands = class {
       script: cmd.script
     };
     const fail = (error) => this.#refuse(order, error);
+    this.#waiting.add(order);
+    if (this.#sessions.shown(order.tab)) this.#tellWaits(order);
     if (order.tab === 0 && !NO_TAB.has(order.kind)) {
       fail(this.#gate.check(order) ?? refuse("not_found", "this lease has no tab", "open one: the verb tabs with op new"));
       return;
     }
     if (order.kind === "barrier") this.#sessions.submit(order, false, () => void this.#barrier(order), fail);
     else this.#sessions.submit(order, order.kind === "cdp", () => this.#run(order), fail);
+  }
+  /** The page in a tab shows a dialog, or none any more. @param {number} tab */
+  dialog(tab) {
+    for (const order of this.#waiting) if (order.tab === tab) this.#tellWaits(order);
+  }
+  /** Tells the host why an order is not answered: what answers a dialog itself is. @param {Order} order */
+  #tellWaits(order) {
+    if (!OF_A_PAGE.has(order.kind) || order.method === "Page.handleJavaScriptDialog" || this.#stale(order)) return;
+    const shown = this.#sessions.shown(order.tab);
+    const message = { t: "cmd.waits", seq: order.seq };
+    if (shown) {
+      const tells2 = this.#tabs.allowed(this.#urlOf(order.tab)) && this.#tabs.allowed(shown.url);
+      const text = (it) => tells2 ? it.slice(0, MAX_DIALOG_TEXT) : "";
+      message.dialog = { kind: shown.kind.slice(0, MAX_WORD), message: text(shown.message), default: text(shown.default) };
+    }
+    this.#answer(order.port, message);
   }
   /** @param {Order} order */
   #run(order) {
@@ -2005,6 +2042,7 @@ var Commands = class {
   }
   /** @param {Order} order @param {number} tab @param {string} document @param {unknown} result */
   #succeed(order, tab, document2, result) {
+    this.#waiting.delete(order);
     if (this.#stale(order)) return;
     const message = { t: "cmd.result", seq: order.seq, ok: true, dispatched: true, result };
     if (tab) message.observed = order.frame ? { tab, frame: order.frame, document: document2 } : { tab, document: document2 };
@@ -2013,11 +2051,13 @@ var Commands = class {
   }
   /** It was dispatched, and this is how it ended. @param {Order} order @param {Refusal} error */
   #fail(order, error) {
+    this.#waiting.delete(order);
     if (this.#stale(order)) return;
     this.#answer(order.port, { t: "cmd.result", seq: order.seq, ok: false, dispatched: true, error });
   }
   /** It was not dispatched. @param {Order} order @param {Refusal} error */
   #refuse(order, error) {
+    this.#waiting.delete(order);
     this.#answer(order.port, { t: "cmd.result", seq: order.seq, ok: false, dispatched: false, error });
   }
   /**
@@ -4014,6 +4054,10 @@ var Sessions = class {
   mainFrame(tab) {
     return this.#sessions.get(tab)?.mainFrame ?? "";
   }
+  /** The dialog that the page in a tab shows, as far as it is known. @param {number} tab */
+  shown(tab) {
+    return this.#sessions.get(tab)?.shown ?? null;
+  }
   tabs() {
     return [...this.#sessions.values()].filter((session) => session.attached).map((session) => session.tab);
   }
@@ -4168,7 +4212,14 @@ var Sessions = class {
       case "Page.javascriptDialogOpening":
         if (params.type === "beforeunload" && this.#gate.stopping) {
           this.#system(tab, "Page.handleJavaScriptDialog", { accept: true }, "beforeunload");
+          return;
         }
+        session.shown = { kind: params.type, message: params.message, default: params.defaultPrompt ?? "", url: params.url };
+        this.#events.dialog(tab);
+        return;
+      case "Page.javascriptDialogClosed":
+        session.shown = null;
+        this.#events.dialog(tab);
     }
   }
   /** @param {number} tab @param {string} reason of chrome.debugger.onDetach */
@@ -4246,6 +4297,7 @@ var Sessions = class {
       buttons: /* @__PURE__ */ new Map(),
       keys: /* @__PURE__ */ new Map(),
       children: /* @__PURE__ */ new Map(),
+      shown: null,
       everyDocument: false
     };
     this.#sessions.set(tab, session);
@@ -4413,6 +4465,7 @@ var Sessions = class {
     session.keys.clear();
     session.buttons.clear();
     session.paused.clear();
+    session.shown = null;
     for (const crashed of open) crashed(refuse("unavailable", "the page’s renderer crashed"));
     this.#events.crashed(session.tab);
   }
@@ -4831,6 +4884,7 @@ var Dock = class {
       crashed: (tab) => this.#crashed(tab),
       asked: (tab) => this.ledger.asked(this.documents.current(tab)),
       unloaded: (tab) => this.tabs.get(tab)?.unloaded ?? false,
+      dialog: (tab) => this.commands.dialog(tab),
       // Somebody at the browser ended the debugging: that is a person interrupting.
       canceled: () => this.people.takeOver(0),
       holds: (tab, child, url) => this.watch.holds(tab, child, url)

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
+import {MAX_DIALOG_TEXT} from '../limits.js';
 import {rig, settle, until} from './rig.js';
 
 const MOUSE = 'Input.dispatchMouseEvent';
@@ -432,4 +433,65 @@ test('what is answered after the page has left the origins is not told', async (
   await settle();
   const {ok, error, result} = it.result(seq);
   assert.deepEqual([ok, error.code, result], [false, 'policy', undefined]);
+});
+
+test('a dialog: what the page leaves waiting is told of it, and what answers it is not', async () => {
+  const opens = (it, fields = {}) =>
+    it.fake.emit('debuggerEvent', 1, '', 'Page.javascriptDialogOpening', {type: 'confirm', message: 'Really?', url: 'https://shop.test/', ...fields});
+  const it = await (await rig({tabs: [[1, 'D1'], [2, 'D2']]})).granted();
+  const told = () => it.port.of('cmd.waits').map(({seq, dialog}) => [seq, dialog?.kind, dialog?.message]);
+  it.fake.answers['Runtime.evaluate'] = () => new Promise(() => {});
+  const before = it.cmd({});
+  const elsewhere = it.cmd({expect: {tab: 2}});
+  opens(it);
+  assert.deepEqual(told(), [[before, 'confirm', 'Really?']]);
+  const after = it.cmd({kind: 'document', method: ''});
+  it.cmd({method: 'Page.handleJavaScriptDialog', params: {accept: true}, effect: true});
+  it.cmd({kind: 'tabs', method: ''});
+  assert.deepEqual(told().slice(1), [[after, 'confirm', 'Really?']]);
+  await settle();
+  it.fake.emit('debuggerEvent', 1, '', 'Page.javascriptDialogClosed', {result: true});
+  assert.deepEqual(told().slice(2), [[before, undefined, undefined]], 'what is answered does not wait');
+  it.cmd({});
+  assert.equal(told().length, 3);
+
+  // A page may say as much as it likes.
+  opens(it, {message: 'z'.repeat(MAX_DIALOG_TEXT + 1), defaultPrompt: 'x'});
+  assert.equal(it.port.last('cmd.waits').dialog.message.length, MAX_DIALOG_TEXT);
+  // After a fence nobody is told anything of it.
+  const count = told().length;
+  it.fence(3);
+  opens(it);
+  assert.equal(told().length, count);
+  assert.ok(elsewhere);
+});
+
+test('of a dialog beyond the origins it is told that it is there', async () => {
+  const it = await rig();
+  it.up();
+  it.grant(2, {origins: ['https://shop.test']});
+  it.fake.answers['Runtime.evaluate'] = () => new Promise(() => {});
+  it.cmd({});
+  await settle();
+  for (const [url, message] of [['https://other.test/', ''], ['https://shop.test/', 'Really?']]) {
+    it.fake.emit('debuggerEvent', 1, '', 'Page.javascriptDialogOpening', {type: 'prompt', message: 'Really?', defaultPrompt: message, url});
+    assert.deepEqual(it.port.last('cmd.waits').dialog, {kind: 'prompt', message, default: message});
+  }
+});
+
+test('a dialog ends with its page’s renderer, and with the debugging of its tab', async () => {
+  for (const end of ['crash', 'detach', 'fence']) {
+    const it = await (await rig()).granted();
+    it.fake.emit('debuggerEvent', 1, '', 'Page.javascriptDialogOpening', {type: 'alert', message: 'a', url: 'https://shop.test/'});
+    if (end === 'crash') it.fake.emit('debuggerEvent', 1, '', 'Inspector.targetCrashed', {});
+    if (end === 'detach') it.fake.emit('debuggerDetach', 1, 'target_closed');
+    if (end === 'fence') {
+      it.fence(3);
+      await settle();
+      await settle();
+      it.grant(3);
+    }
+    it.cmd({epoch: end === 'fence' ? 3 : 2, action: 'A9', kind: 'document', method: '', expect: {tab: 1}});
+    assert.deepEqual(it.port.of('cmd.waits'), [], end);
+  }
 });

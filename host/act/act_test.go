@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,8 +23,11 @@ import (
 type peer struct {
 	mu    sync.Mutex
 	sent  []wire.Cmd
+	waits []wire.ActionWaits
 	rules func(c wire.Cmd) (Answer, bool) // false: never answered
 }
+
+func (p *peer) Waits(w wire.ActionWaits) { p.waits = append(p.waits, w) }
 
 func (p *peer) Send(s *Step) {
 	if !s.Claim() {
@@ -292,7 +296,8 @@ func TestQueuedStepIsWithheld(t *testing.T) {
 
 type portFunc func(*Step)
 
-func (f portFunc) Send(s *Step) { f(s) }
+func (f portFunc) Send(s *Step)         { f(s) }
+func (portFunc) Waits(wire.ActionWaits) {}
 
 // The world of a document is made once, and again when it is gone. The tab's main frame is
 // asked for once, and again when the browser does not know it any more.
@@ -698,5 +703,65 @@ func TestNavigateFollowsItsOwnLoader(t *testing.T) {
 		if d.State != "finished" || d.Observed == nil || string(d.Observed.Document) != c.want {
 			t.Errorf("%s: %s %v in %+v, want %s", name, d.State, d.Error, d.Observed, c.want)
 		}
+	}
+}
+
+// A dialog of the page: what has not begun does not begin, and says in its result, which
+// nobody stores, what is shown; what has begun is said to wait, and goes on.
+func TestDialogs(t *testing.T) {
+	d := &core.Dialog{Kind: "confirm", Message: "Really?"}
+	for name, c := range map[string]struct {
+		act    wire.Act
+		class  core.Class
+		method string // what the dialog leaves unanswered
+		held   int    // of those
+		state  string
+	}{
+		"an input that has not begun": {clickSave, core.Write, "Runtime.evaluate", 1, "refused"},
+		"an input that has begun":     {clickSave, core.Write, "Input.dispatchMouseEvent", 3, "finished"},
+		"a look":                      {wire.Act{Verb: "screenshot"}, core.Read, "Page.captureScreenshot", 1, "halted"},
+		"a script":                    {wire.Act{Verb: "evaluate", Expression: "1"}, core.Write, "Runtime.evaluate", 1, "finished"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var held []*Step
+			var answered atomic.Bool
+			p := &holding{hold: func(cmd wire.Cmd) bool { return cmd.Method == c.method && !answered.Load() }, held: &held}
+			a := actionOf(c.act)
+			a.Class, a.DeadlineMs = c.class, 60_000
+			done := make(chan Done, 1)
+			go func() { done <- NewExecutor(p).Run(context.Background(), a) }()
+			for end := time.Now().Add(30 * time.Second); p.count() < c.held; time.Sleep(time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatal("the step was never sent")
+				}
+			}
+			held[0].Waits(d)
+			if c.state == "finished" {
+				if want := (wire.ActionWaits{Action: "a", Epoch: 7, Dialog: d}); len(p.waits) != 1 || p.waits[0] != want {
+					t.Fatalf("said to wait: %+v", p.waits)
+				}
+				held[0].Waits(nil)
+				if len(p.waits) != 2 || p.waits[1].Dialog != nil {
+					t.Fatalf("said to go on: %+v", p.waits)
+				}
+				answered.Store(true)
+				for _, s := range held {
+					s.Resolve(good(`{"result":{"type":"number","value":1}}`))
+				}
+			}
+			got := <-done
+			if got.State != c.state {
+				t.Fatalf("%s: %v", got.State, got.Error)
+			}
+			if c.state == "finished" {
+				return
+			}
+			if got.Error.Code != core.CodeConflict || got.Error.Hint == "" || strings.Contains(got.Error.Error(), "Really") || got.Error.Detail != nil {
+				t.Errorf("the error, which is stored: %+v", got.Error)
+			}
+			if string(bytes.Join(got.Result, nil)) != `{"dialog":{"kind":"confirm","message":"Really?"}}` || len(p.waits) != 0 {
+				t.Errorf("the result: %s; said to wait: %v", got.Result, p.waits)
+			}
+		})
 	}
 }

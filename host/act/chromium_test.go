@@ -198,6 +198,8 @@ func (b *browser) document() (core.Expect, string) {
 }
 
 // Send implements Port.
+func (b *browser) Waits(wire.ActionWaits) {}
+
 func (b *browser) Send(s *Step) {
 	if !s.Claim() {
 		return

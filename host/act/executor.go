@@ -54,6 +54,8 @@ var verbs = map[string]verbFunc{
 func (x *Executor) Run(ctx context.Context, a wire.Action) Done {
 	left := time.Duration(a.DeadlineMs) * time.Millisecond
 	r := &run{x: x, a: a, expect: a.Expect, deadline: time.Now().Add(min(left, wire.MaxActionDeadline))}
+	ctx, r.stop = context.WithCancelCause(ctx)
+	defer r.stop(nil)
 	var cancel context.CancelFunc
 	r.ctx, cancel = context.WithDeadline(ctx, r.deadline)
 	defer cancel()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"sessiondock.dev/sessiondock/daemon/core"
@@ -25,9 +26,10 @@ type Done struct {
 
 // run is one action under way. It is used by one goroutine.
 type run struct {
-	x   *Executor
-	ctx context.Context
-	a   wire.Action
+	x    *Executor
+	ctx  context.Context
+	stop context.CancelCauseFunc
+	a    wire.Action
 	// deadline is a.DeadlineMs from the receipt.
 	deadline time.Time
 
@@ -35,13 +37,15 @@ type run struct {
 	observed *core.Expect // last told
 	url      string
 
-	reached    bool    // a step of any kind may have been dispatched
-	effects    []*Step // every effect step that was handed over
-	planned    int     // how many there are to be
-	mayMove    bool    // the action itself replaces the document: do not pin it
-	inBarrier  bool    // all effects are done, the barrier is out
-	proved     int     // effects whose error proves that they were not executed
-	unanswered bool    // an effect was answered by an error that proves nothing
+	acted      atomic.Bool                 // an effect step was handed over
+	shown      atomic.Pointer[core.Dialog] // why it was not begun
+	reached    bool                        // a step of any kind may have been dispatched
+	effects    []*Step                     // every effect step that was handed over
+	planned    int                         // how many there are to be
+	mayMove    bool                        // the action itself replaces the document: do not pin it
+	inBarrier  bool                        // all effects are done, the barrier is out
+	proved     int                         // effects whose error proves that they were not executed
+	unanswered bool                        // an effect was answered by an error that proves nothing
 }
 
 // errStopped is returned by a step that was cut off; the cause is the context's.
@@ -67,11 +71,34 @@ func (r *run) step(c wire.Cmd) *Step {
 	}
 	c.LeftMs = max(r.left().Milliseconds(), 0)
 	s := newStep(c)
+	if !r.a.Raw {
+		s.waits = r.waits
+	}
 	if c.Effect {
+		r.acted.Store(true)
 		r.effects = append(r.effects, s)
 		r.planned = max(r.planned, len(r.effects))
 	}
 	return s
+}
+
+// waits is told of a dialog in the page, by the reader of the browser's stream. An action
+// that has not begun does not begin: what it is to do would be done after the answer, in a
+// page that is another by then.
+func (r *run) waits(d *core.Dialog) {
+	if r.acted.Load() {
+		r.x.port.Waits(wire.ActionWaits{Action: r.a.Action, Epoch: r.a.Epoch, Dialog: d})
+	} else if d != nil {
+		r.shown.Store(d)
+		r.stop(core.Refuse(core.CodeConflict, "the page shows "+article(d.Kind)+" and waits for its answer", "answer it: the verb dialog"))
+	}
+}
+
+func article(kind string) string {
+	if kind == "alert" {
+		return "an alert"
+	}
+	return "a " + kind + " dialog"
 }
 
 func (r *run) hands(s *Step) {
@@ -236,6 +263,9 @@ func (r *run) end(result [][]byte, err error) Done {
 		return d
 	}
 	d.Error = secrecy(r.reason(err), typed(r.a.Act))
+	if shown := r.shown.Load(); shown != nil {
+		d.Result = jsonResult(map[string]any{"dialog": shown}) // content: in the result, which is not stored
+	}
 	switch {
 	case d.Steps.Dispatched == 0 && r.a.Class == core.Read && r.reached:
 		// It has no effects to count, and it has looked all the same.

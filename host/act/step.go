@@ -12,6 +12,9 @@ import (
 // their way is bounded by the executor (MaxRunning actions of at most window each).
 type Port interface {
 	Send(*Step)
+	// Waits is told what an action waits for that may have had an effect: a dialog of its
+	// page, or nothing any more.
+	Waits(wire.ActionWaits)
 }
 
 // Answer is what the extension said of a step. Result is part of the frame that it
@@ -33,6 +36,7 @@ type Step struct {
 	fate   atomic.Int32
 	done   chan struct{}
 	answer Answer
+	waits  func(*core.Dialog)
 	// first is called with the answer before anybody who waits for it sees it, in the
 	// order in which answers come.
 	first func(Answer)
@@ -63,6 +67,14 @@ func (s *Step) Resolve(a Answer) {
 		s.first(a)
 	}
 	close(s.done)
+}
+
+// Waits says that the step is answered when a dialog of its page has been, or with nil that
+// there is none any more.
+func (s *Step) Waits(d *core.Dialog) {
+	if s.waits != nil {
+		s.waits(d)
+	}
 }
 
 // Refuse withholds the step and answers it with the reason, if it was still
