@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -381,6 +382,31 @@ func TestAClockAloneIsNoChange(t *testing.T) {
 	for _, other := range []string{"held by ben for 59 s more", "capacity: 1 of 1 browsers running", "held by eve2 for 59 s more"} {
 		if at("held by eve for 59 s more") == at(other) {
 			t.Errorf("%q is not told", other)
+		}
+	}
+}
+
+// A person is shown the beginning of a long list, how much more there is, and how to see it
+// and to be done with it.
+func TestALongStatusIsCut(t *testing.T) {
+	st := &core.Status{Slot: "shop"}
+	for i := range 100 {
+		id := core.ActionID(fmt.Sprint("action-", i))
+		st.Remote.Requests = append(st.Remote.Requests, core.RequestNow{Action: id, Method: "POST", URL: "https://shop.example/", State: "unknown"})
+		st.Offer.Why = append(st.Offer.Why, "quarantined: "+string(id))
+		st.Quarantine = append(st.Quarantine, core.Reason{Code: "outcome_unknown", Text: string(id), Action: id, Resolve: "sessiondock resolve " + string(id)})
+	}
+	var out bytes.Buffer
+	if err := (&app{out: &out}).printStatus(st); err != nil {
+		t.Fatal(err)
+	}
+	text := out.String()
+	if n := strings.Count(text, "\n"); n > 100 {
+		t.Errorf("%d lines", n)
+	}
+	for _, want := range []string{"and 90 more", "sessiondock actions shop --open", "resolve ACTION ACTION...", "sessiondock quarantine lift shop --note"} {
+		if !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
+			t.Errorf("it does not say %q:\n%s", want, text)
 		}
 	}
 }

@@ -124,6 +124,19 @@ func (p *page) item(format string, v ...any) {
 	p.b.WriteString(wrap("    - ", fmt.Sprintf(format, v...)))
 }
 
+// atOnce is how many of one list a person is shown at once.
+const atOnce = 10
+
+// some writes the items of a list, and where it is a long one how to see all.
+func (p *page) some(s *core.Status, n int, item func(i int)) {
+	for i := range min(n, atOnce) {
+		item(i)
+	}
+	if n > atOnce {
+		p.item("and %d more: sessiondock actions %s --open, or this with --json", n-atOnce, s.Slot)
+	}
+}
+
 // warn writes what a person must not miss.
 func (p *page) warn(text string) {
 	p.said[text] = true
@@ -186,9 +199,10 @@ func (p *page) authority(s *core.Status) {
 func (p *page) local(s *core.Status) {
 	p.head("What local work might still be running?")
 	p.answer(s.Local.State, s.Sentences.Local)
-	for _, c := range s.Local.Commands {
+	p.some(s, len(s.Local.Commands), func(i int) {
+		c := s.Local.Commands[i]
 		p.item("%s: %s for %s (action %s)", c.Summary, c.Local, left(c.RunningMs), c.Action)
-	}
+	})
 	for _, d := range s.Local.Documents {
 		if d.Document == "" {
 			p.item("any page: a script of %s may still run in it; in which is not known any more", d.Agent)
@@ -227,9 +241,10 @@ func (p *page) local(s *core.Status) {
 func (p *page) remote(s *core.Status) {
 	p.head("What is known about the result on the website?")
 	p.answer(s.Remote.State, s.Sentences.Remote)
-	for _, r := range s.Remote.Requests {
+	p.some(s, len(s.Remote.Requests), func(i int) {
+		r := s.Remote.Requests[i]
 		p.item("%s %s: %s (action %s)", r.Method, r.URL, r.State, r.Action)
-	}
+	})
 }
 
 // answer is a state in the daemon's words; the state itself is added where the
@@ -256,14 +271,16 @@ func (p *page) offer(s *core.Status) {
 	} else {
 		p.head("Offered to agents: no")
 	}
-	for _, w := range s.Offer.Why {
-		p.item("%s", w)
-	}
-	for _, q := range s.Quarantine {
+	p.some(s, len(s.Offer.Why), func(i int) { p.item("%s", s.Offer.Why[i]) })
+	p.some(s, len(s.Quarantine), func(i int) {
+		q := s.Quarantine[i]
 		p.item("quarantined since %s: %s", clock(q.SinceMs), q.Text)
 		if q.Resolve != "" {
 			p.b.WriteString(wrap("      mend: ", q.Resolve))
 		}
+	})
+	if len(s.Quarantine) > atOnce {
+		p.item("several that you know the same of: sessiondock resolve ACTION ACTION... ; or let all be unknown: sessiondock quarantine lift %s --note WHY", s.Slot)
 	}
 	if len(s.SignIns) > 0 {
 		p.head("Sign-ins:")

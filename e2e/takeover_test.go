@@ -186,8 +186,11 @@ func TestStopBrowserEndsTheLaunchVerified(t *testing.T) {
 	if n := k.site.Count(k.name).Total; n != 0 {
 		t.Errorf("the site counts %d", n)
 	}
-	if _, err := k.d.Control.Resolve(k.ctx, rows[0].Action, wire.ResolveRequest{Verdict: core.NotApplied, Note: "the site counts 0"}); err != nil {
-		t.Error(err)
+	none := client.NewID() // of no action
+	k.person().refused(core.CodeNotFound.Info().Exit, "1 of 2 were resolved before "+none+" was not",
+		"resolve", string(rows[0].Action), none, "--not-applied", "--note", "the site counts 0")
+	if r, err := k.d.Control.Action(k.ctx, rows[0].Action); err != nil || r.Resolution == nil || r.Resolution.Verdict != core.NotApplied {
+		t.Errorf("resolved: %+v, %v", r, err)
 	}
 }
 
