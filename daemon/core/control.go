@@ -239,7 +239,11 @@ func (t *tx) blocks(s *Slot, agent AgentName) []block {
 			continue
 		}
 		if a.canSettle(t.now) {
-			private(CodeBusy, true, "an earlier action is not settled yet", "%s (%s): local %s, remote %s", a.Summary, a.Action, a.Local, a.Remote)
+			watched := ""
+			if a.Remote == NoneSeen && a.WatchEnds != (Deadline{}) {
+				watched = fmt.Sprintf(" so far, watched for %s more", span(a.WatchEnds.LeftMs(t.now)))
+			}
+			private(CodeBusy, true, "an earlier action is not settled yet", "%s (%s): local %s, remote %s%s", a.Summary, a.Action, a.Local, a.Remote, watched)
 		} else {
 			private(CodeQuarantined, false, "quarantined: the outcome of an earlier action is not known", "quarantined: %s (%s): local %s, remote %s", a.Summary, a.Action, a.Local, a.Remote)
 		}

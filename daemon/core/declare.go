@@ -115,6 +115,9 @@ func CheckSpec(b BindingSpec) *Error {
 		if len(f) > 1024 {
 			return Refuse(CodeLimit, "a field of the binding is longer than 1024 bytes", "shorten it")
 		}
+		if strings.ContainsFunc(f, unicode.IsControl) {
+			return Refuse(CodeInvalid, fmt.Sprintf("a field of the binding has a control character: %q", f), "write it as one line of text")
+		}
 	}
 	if b.MaxLifetimeMs < 0 || b.MaxLifetimeMs > MaxLeaseMs {
 		return Refuse(CodeInvalid, "max_lifetime_ms is out of range", "0 to seven days")
@@ -127,6 +130,9 @@ func CheckSpec(b BindingSpec) *Error {
 	}
 	return nil
 }
+
+// numberRE is the last label of a host that a browser takes for an IPv4 address.
+var numberRE = regexp.MustCompile(`^([0-9]+|0x[0-9a-f]*)$`)
 
 var labelRE = regexp.MustCompile(`^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$`)
 
@@ -155,8 +161,16 @@ func checkOrigin(o string) *Error {
 			return bad(form)
 		}
 		written = "[" + addr.String() + "]"
+		if v4 := addr.As16(); addr.Is4In6() { // a browser writes all of it in hexadecimal
+			written = fmt.Sprintf("[::ffff:%x:%x]", uint16(v4[12])<<8|uint16(v4[13]), uint16(v4[14])<<8|uint16(v4[15]))
+		}
 	} else if len(host) > 253 || slices.ContainsFunc(strings.Split(written, "."), func(l string) bool { return !labelRE.MatchString(l) }) {
 		return bad(form)
+	} else if last := written[strings.LastIndexByte(written, '.')+1:]; numberRE.MatchString(last) {
+		// A browser takes a host that ends in a number for an IPv4 address, in any notation.
+		if addr, err := netip.ParseAddr(written); err != nil || !addr.Is4() {
+			return bad("write an IPv4 address as four decimal numbers, for example http://127.0.0.1:8080")
+		}
 	}
 	if strings.HasSuffix(u.Host, ":") {
 		return bad("write the port, or leave the colon out")
