@@ -15,7 +15,7 @@ import {Flood} from './flood.js';
 import {Gate} from './gate.js';
 import {Grants} from './grants.js';
 import {Ledger, quiet, report} from './ledger.js';
-import {CRASH_MS, MAX_TITLE, REPORT_MS, UNDER_WAY_MS, VERSION} from './limits.js';
+import {CRASH_MS, LOOK_MS, MAX_TITLE, REPORT_MS, UNDER_WAY_MS, VERSION} from './limits.js';
 import {Link} from './link.js';
 import {People} from './people.js';
 import {Probe} from './probe.js';
@@ -29,7 +29,6 @@ import {Watch} from './watch.js';
 /** @typedef {import('./gen/wire.js').Fence} Fence */
 
 /** How often it is looked whether renderers have been seen to end. */
-const LOOK_MS = 20;
 const CRASH_AGAIN_MS = 500;
 const FLOODED = 'the page’s events came faster than they could be passed on, so its debugging was ended';
 

@@ -7,7 +7,7 @@
  */
 
 import {withoutQuery} from './evidence.js';
-import {ANSWER_MS, DRAIN_MS} from './limits.js';
+import {ANSWER_MS, DRAIN_MS, LOOK_MS} from './limits.js';
 import {note} from './refusal.js';
 import {isWeb} from './tabs.js';
 
@@ -26,7 +26,6 @@ import {isWeb} from './tabs.js';
  */
 
 const SOON_MS = 5;
-const LOOK_MS = 20;
 
 export class Drain {
   /** @type {object | null} */ #run = null;

@@ -6,7 +6,7 @@
  * Nothing here re-attaches by itself.
  */
 
-import {ATTACH_MS, HEARD_MS, LOAD_MS, MAX_QUEUED, MAX_REQUESTS} from './limits.js';
+import {ATTACH_MS, HEARD_MS, LOAD_MS, LOOK_MS, MAX_QUEUED, MAX_REQUESTS} from './limits.js';
 import {OUTSIDE} from './gate.js';
 import {note, refuse} from './refusal.js';
 import {isNewTab} from './tabs.js';
@@ -50,7 +50,6 @@ const ALREADY = /already attached/i;
 const CLOSED = /^Cannot (access|attach to this target)\b|cannot be scripted/i;
 const NOT_OURS = /not attached/i;
 const ONE_DAY = 86_400_000;
-const LOOK_MS = 20;
 /** What lets a request that is held back go on, or ends it. */
 const GOES_ON = new Set(['continueRequest', 'continueResponse', 'continueWithAuth', 'failRequest', 'fulfillRequest'].map((name) => `Fetch.${name}`));
 /** What answers a page in the website's place: a script of the agent's may be in it. */

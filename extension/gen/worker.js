@@ -999,6 +999,7 @@ var CRASH_MS = 5e3;
 var ANSWER_MS = 1e3;
 var REPORT_MS = 25;
 var UNDER_WAY_MS = 200;
+var LOOK_MS = 20;
 var PROBE_LOOK_MS = 100;
 var STORE_MS = 500;
 var OVERTAKEN_MS = 1e3;
@@ -1541,7 +1542,6 @@ function note(what, detail) {
 
 // drain.js
 var SOON_MS = 5;
-var LOOK_MS = 20;
 var Drain = class {
   /** @type {object | null} */
   #run = null;
@@ -3981,7 +3981,6 @@ var ALREADY = /already attached/i;
 var CLOSED = /^Cannot (access|attach to this target)\b|cannot be scripted/i;
 var NOT_OURS = /not attached/i;
 var ONE_DAY = 864e5;
-var LOOK_MS2 = 20;
 var GOES_ON = new Set(["continueRequest", "continueResponse", "continueWithAuth", "failRequest", "fulfillRequest"].map((name) => `Fetch.${name}`));
 var ANSWERS_PAGE = /* @__PURE__ */ new Set(["Fetch.continueResponse", "Fetch.fulfillRequest"]);
 var pausedKey = (child, requestId) => `${child} ${requestId}`;
@@ -4362,7 +4361,7 @@ var Sessions = class {
       if (session.queue.length === 0) return refuse("unavailable", "no command waits for this tab any more");
       if (!lacks()) return null;
       if (this.#browser.monoMs() >= end) return refuse("unavailable", "the page in this tab has not been loaded yet", "try again, or use another tab");
-      await new Promise((resolve) => setTimeout(resolve, LOOK_MS2));
+      await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
     }
   }
   /** What waits for a page to come and may not be dispatched any more is not kept. @param {Session} session */
@@ -4827,7 +4826,6 @@ var Watch = class {
 };
 
 // dock.js
-var LOOK_MS3 = 20;
 var CRASH_AGAIN_MS = 500;
 var FLOODED = "the page’s events came faster than they could be passed on, so its debugging was ended";
 var Dock = class {
@@ -5296,11 +5294,11 @@ var Dock = class {
       const attach = (tab) => this.sessions.attach(tab).catch((error) => note("could not attach to stop a page", error));
       await Promise.all([...list].map(attach));
       const ended = (tab) => this.documents.dead(tab);
-      for (let waited = 0; waited < CRASH_MS && ![...list].every(ended); waited += LOOK_MS3) {
+      for (let waited = 0; waited < CRASH_MS && ![...list].every(ended); waited += LOOK_MS) {
         if (waited % CRASH_AGAIN_MS === 0) {
           for (const tab of list) if (this.sessions.attached(tab) && !ended(tab)) void this.sessions.crash(tab);
         }
-        await new Promise((resolve) => setTimeout(resolve, LOOK_MS3));
+        await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
       }
       this.people.stopped([...list].filter((tab) => !ended(tab)).length);
     } finally {
