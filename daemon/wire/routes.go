@@ -19,7 +19,7 @@ var Routes = []Route{
 	{"POST", "/v1/leases/{lease}/renew", "api", "capability", "RenewRequest", "LeaseReply", "more time, within the maximum lifetime"},
 	{"POST", "/v1/leases/{lease}/release", "api", "capability", "", "LeaseReply", "give the slot back"},
 	{"POST", "/v1/leases/{lease}/resume", "api", "capability", "ResumeRequest", "LeaseReply", "take a suspended lease up again, at a new epoch"},
-	{"POST", "/v1/leases/{lease}/actions", "api", "capability", "ActRequest", "Record", "one action; answers when it is done, overdue or overtaken by the end of its epoch"},
+	{"POST", "/v1/leases/{lease}/actions", "api", "capability", "ActRequest", "Record", "one action; answers when it is done, overdue or overtaken by the end of its epoch, or waits for a dialog of its page: then it goes on, and is looked up"},
 	{"GET", "/v1/leases/{lease}/actions/{id}", "api", "capability", "", "Record", "look an action up by the client's own identifier"},
 	{"POST", "/v1/leases/{lease}/ask", "api", "capability", "AskRequest", "LeaseReply", "ask a person: a sign-in, a second factor, a decision"},
 	{"POST", "/v1/leases/{lease}/retain", "api", "capability", "RetainRequest", "LeaseReply", "ask for a longer maximum lifetime, before it is over"},
