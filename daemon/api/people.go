@@ -303,20 +303,20 @@ func (d *door) endPages(ctx context.Context, in core.StopPage) *core.Error {
 			"do not wait for it: sessiondock slot stop "+string(in.Slot)+" --now")
 	}
 	// What the fence listed is in the state by now, whoever was told of it before.
-	work := map[core.DocumentID]bool{}
+	work := map[core.DocumentID]bool{} // "": a command of which it is not known in which page it runs
 	d.Engine.View(func(s *core.State, _ core.Now) {
 		for _, doc := range slices.Concat(s.Slots[in.Slot].Pending, s.Slots[in.Slot].Scripts) {
 			work[doc.Document] = doc.Document != ""
 		}
 		for _, a := range s.OpenActions(in.Slot) {
 			if a.Local == core.Running {
-				work[a.Document] = a.Document != ""
+				work[a.Document] = true
 			}
 		}
 	})
 	ended := d.Engine.Wait(ctx, in.Slot, pagesWait, func(s *core.State, _ core.Now) bool {
 		v := s.Slots[in.Slot]
-		there := func(doc core.DocNow) bool { return work[doc.Document] }
+		there := func(doc core.DocNow) bool { return doc.Document != "" && work[doc.Document] }
 		return !slices.ContainsFunc(v.Pending, there) && !slices.ContainsFunc(v.Scripts, there) &&
 			!slices.ContainsFunc(s.OpenActions(in.Slot), func(a *core.Action) bool { return a.Local == core.Running && work[a.Document] })
 	})

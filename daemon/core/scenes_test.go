@@ -505,3 +505,44 @@ func TestMoreRequestsThanAreKept(t *testing.T) {
 		})
 	}
 }
+
+// What was sent to a browser that has ended is at work nowhere, also when another runs.
+func TestWhatEndedWithItsBrowserIsNotAtWork(t *testing.T) {
+	w := prepared(t)
+	a := w.act(w.acquire("token-a"), core.Write)
+	w.must(core.Reported{Slot: "shop", Nonce: nonce, Report: report(a, 1, "open", 1, nil)})
+	w.end("shop")
+	w.want(a, core.LocalUnknown, core.RemoteUnknown)
+	for _, when := range []string{"after the end", "in the next browser"} {
+		st := core.StatusOf(w.s, w.now, "shop")
+		if len(st.Local.Commands) > 0 || strings.Contains(st.Sentences.Local, "come to rest") || len(st.Quarantine) != 1 {
+			t.Errorf("%s: %+v, %q, quarantine %v", when, st.Local.Commands, st.Sentences.Local, st.Quarantine)
+		}
+		if when == "after the end" {
+			w.must(core.StartSlot{Slot: "shop", By: "human:test"})
+			w.run("shop")
+		}
+	}
+}
+
+// A slot that is offered says for whom it is not.
+func TestAnOfferSaysWhoWaitsForAPage(t *testing.T) {
+	w := prepared(t)
+	l := w.acquire("token-a")
+	a := w.act(l, core.Write)
+	w.finish(a, "finished", 1, 1)
+	w.must(core.Reported{Slot: "shop", Nonce: nonce, Report: report(a, 1, "barrier", 0, nil)})
+	w.pass(core.DefaultWatchMs + 1)
+	w.must(core.Release{Lease: l.ID, Cap: l.CapHash})
+	doc := core.DocNow{Document: "D1", Tab: 1, URL: "http://shop/", Agent: l.Agent, Why: "agent_script"}
+	w.must(core.Fenced{Slot: "shop", Nonce: nonce, Epoch: w.slot().Epoch, Documents: []core.DocNow{doc}})
+	w.must(core.Drained{Slot: "shop", Nonce: nonce, Epoch: w.slot().Epoch, Documents: []core.DocNow{doc}})
+	st := core.StatusOf(w.s, w.now, "shop")
+	if !st.Offer.Available || len(st.Offer.Why) != 1 || !strings.Contains(st.Offer.Why[0], "not to other agents yet: a page with a script of agent-a is still open: http://shop/; reload or close it") {
+		t.Errorf("offered: %+v", st.Offer)
+	}
+	w.must(core.DocumentEnded{Slot: "shop", Nonce: nonce, Document: "D1", How: "replaced"})
+	if st := core.StatusOf(w.s, w.now, "shop"); !st.Offer.Available || len(st.Offer.Why) != 0 {
+		t.Errorf("offered: %+v", st.Offer)
+	}
+}

@@ -62,7 +62,9 @@ func StatusOf(s *State, now Now, name SlotName) *Status {
 	for _, b := range t.blocks(slot, "") {
 		st.Offer.Why = append(st.Offer.Why, b.text)
 	}
-	st.Offer.Available = len(st.Offer.Why) == 0
+	if st.Offer.Available = len(st.Offer.Why) == 0; st.Offer.Available {
+		st.Offer.Why = othersWait(slot)
+	}
 	for l := range t.queue(name) {
 		w := Waiter{
 			Lease: l.ID, Agent: l.Agent, Binding: l.Binding, Task: l.Task, Priority: l.Priority,
@@ -98,6 +100,21 @@ func StatusOf(s *State, now Now, name SlotName) *Status {
 	return st
 }
 
+// othersWait says for whom a slot that is offered is not: whoever has no script in its pages.
+func othersWait(slot *Slot) []string {
+	why := []string{}
+	for _, d := range slot.Scripts {
+		page := "any page may still hold a script of " + string(d.Agent)
+		mend := "sessiondock slot stop " + string(slot.Name)
+		if d.Document != "" {
+			page = "a page with a script of " + string(d.Agent) + " is still open: " + d.URL
+			mend = "reload or close it, or: sessiondock takeover " + string(slot.Name) + " --stop-page"
+		}
+		why = append(why, "not to other agents yet: "+page+"; "+mend)
+	}
+	return why
+}
+
 // AuthorityOf tells who has control of a slot: the part of its status that costs nothing.
 func AuthorityOf(s *State, now Now, slot *Slot) AuthorityNow {
 	a := AuthorityNow{Holder: slot.Holder, Epoch: slot.Epoch, Lease: slot.Lease, Fence: slot.Fence.State}
@@ -112,11 +129,12 @@ func AuthorityOf(s *State, now Now, slot *Slot) AuthorityNow {
 func (t *tx) statusActions(slot *Slot, st *Status) {
 	rank := map[string]int{"none_seen": 0, "answered": 1, "in_flight": 2, "unknown": 3}
 	for _, a := range t.s.OpenActions(slot.Name) {
-		if a.Local == Running || a.Local == LocalUnknown && a.Resolution == nil {
+		// What was sent to a browser that has ended is not at work, whatever came of it.
+		if !a.Gone && (a.Local == Running || a.Local == LocalUnknown && a.Resolution == nil) {
 			st.Local.Commands = append(st.Local.Commands, CommandNow{
 				Action: a.Action, Summary: a.Summary, RunningMs: max(0, t.now.WallMs-a.Times.Admitted), Local: a.Local,
 			})
-			if a.Local == LocalUnknown && !a.Gone {
+			if a.Local == LocalUnknown {
 				st.Local.State = "unknown"
 			} else if a.Local == Running && st.Local.State == "idle" {
 				st.Local.State = "running"
