@@ -252,3 +252,31 @@ func TestToolsTellOfADialog(t *testing.T) {
 	u.says("browser_navigate", args{"url": u.page}, "not over yet", "a question whether to leave it")
 	u.says("browser_handle_dialog", args{"accept": true}, "dialog: done; the website answered 200", "navigate", "done")
 }
+
+// What the page has said to its console before anybody listened, and what it has asked for.
+func TestToolsSumUpConsoleAndNetwork(t *testing.T) {
+	t.Parallel()
+	u := openDesk(t, "product", "").tools()
+	u.says("browser_navigate", args{"url": u.page})
+	u.says("browser_evaluate", args{"function": `(console.log("counted", 3, {a: 1}), console.warn("careful"), console.debug("chatter"), setTimeout(() => { throw new Error("thrown") }), 1)`})
+	u.says("browser_evaluate", args{"function": `fetch("/missing?token=7#part", {method: "POST"}).then(() => new Promise((then) => { const i = new Image(); i.onload = i.onerror = then; i.src = "data:,x" }), () => 0)`})
+	got := u.says("browser_console_messages", nil, "[INFO] counted 3 Object", "[WARNING] careful", "[ERROR] Error: thrown", "[ERROR] Failed to load resource")
+	if strings.Contains(got, "chatter") {
+		t.Error("a debug message is told")
+	}
+	u.says("browser_console_messages", args{"level": "debug"}, "[DEBUG] chatter")
+	if got := u.says("browser_console_messages", args{"level": "error"}); strings.Contains(got, "careful") {
+		t.Error("a warning is told as an error")
+	}
+	u.refuses("browser_console_messages", args{"level": "loud"}, "there is no level")
+	u.says("browser_network_requests", nil, "[GET] "+u.page+" => [200, ", "main_frame", "[POST] ", "/missing?token=7 => [404, ")
+	if got := u.says("browser_network_requests", args{"filter": "missing"}); strings.Contains(got, "main_frame") {
+		t.Errorf("the filter lets through:\n%s", got)
+	}
+	u.refuses("browser_network_requests", args{"filter": "("}, "the filter")
+	u.says("browser_navigate", args{"url": u.page})
+	u.says("browser_console_messages", nil, "says nothing")
+	if got := u.says("browser_network_requests", args{"static": true}, "main_frame"); strings.Contains(got, "missing") {
+		t.Errorf("requests of a former page:\n%s", got)
+	}
+}

@@ -128,6 +128,29 @@ export const browser = {
         (error) => (end(), fail(error)),
       );
     }),
+  /**
+   * What the console of a page has been told so far: the browser keeps it, and tells it whoever
+   * begins to listen, before it answers. Nobody listens any more afterwards.
+   * @param {number} tabId
+   * @returns {Promise<{method: string, params: any}[]>} the events, as the DevTools protocol has them
+   */
+  readConsole: async (tabId) => {
+    /** @type {{method: string, params: any}[]} */
+    const told = [];
+    /** @param {chrome.debugger.DebuggerSession} source @param {string} method @param {any} params */
+    const hears = (source, method, params) => {
+      if (source.tabId !== tabId || source.sessionId) return;
+      if (method === 'Runtime.consoleAPICalled' || method === 'Runtime.exceptionThrown' || method === 'Log.entryAdded') told.push({method, params});
+    };
+    chrome.debugger.onEvent.addListener(hears);
+    try {
+      const asks = ['Runtime.enable', 'Log.enable', 'Runtime.disable', 'Log.disable'];
+      await Promise.all(asks.map((method) => chrome.debugger.sendCommand({tabId}, method)));
+      return told;
+    } finally {
+      chrome.debugger.onEvent.removeListener(hears);
+    }
+  },
   /** @param {number} tabId @param {string} url */
   gotoTab: (tabId, url) => chrome.tabs.update(tabId, {url}),
   /**

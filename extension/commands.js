@@ -5,6 +5,7 @@
  * an attached tab's command to sendCommand nothing is awaited and nothing stored.
  */
 
+import {summary} from './console.js';
 import {ranIn} from './drain.js';
 import {FIRST_DOCUMENT_MS, MAX_DIALOG_TEXT, MAX_URL, MAX_WORD} from './limits.js';
 import {fromDebugger, isAnswer, refuse} from './refusal.js';
@@ -18,10 +19,12 @@ const COMMIT_TURNS = 100;
 const HISTORY = 'Page.getNavigationHistory';
 /** Whether an answer says something of a page. @param {Order} order @param {any} result */
 const tells = (order, result) => (!order.effect || order.script) && Object.keys(result ?? {}).length > 0;
+const ELSEWHERE = refuse('policy', 'the page left the binding’s origins before the answer came', 'navigate back to one that is');
 const NO_TAB = new Set(['tabs', 'tab_create', 'watch']);
 
 /** What a page with a dialog leaves waiting: whatever is asked of the page. */
-const OF_A_PAGE = new Set(['cdp', 'barrier', 'document']);
+const OF_A_PAGE = new Set(['cdp', 'barrier', 'document', 'console']);
+const NEEDS_DEBUGGER = new Set(['cdp', 'console']);
 
 export class Commands {
   /** What is not answered. @type {Set<Order>} */ #waiting = new Set();
@@ -32,6 +35,7 @@ export class Commands {
   #tabs;
   #sessions;
   #watch;
+  #traffic;
   #answer;
   #store;
 
@@ -44,10 +48,11 @@ export class Commands {
    * @param {import('./tabs.js').Tabs} parts.tabs
    * @param {import('./sessions.js').Sessions} parts.sessions
    * @param {import('./watch.js').Watch} parts.watch
+   * @param {import('./traffic.js').Traffic} parts.traffic
    * @param {(port: unknown, message: any) => void} parts.answer
    * @param {() => void} [parts.store] stores in this turn what another worker has to know
    */
-  constructor({browser, gate, ledger, documents, tabs, sessions, watch, answer, store = () => {}}) {
+  constructor({browser, gate, ledger, documents, tabs, sessions, watch, traffic, answer, store = () => {}}) {
     this.#browser = browser;
     this.#gate = gate;
     this.#ledger = ledger;
@@ -55,6 +60,7 @@ export class Commands {
     this.#tabs = tabs;
     this.#sessions = sessions;
     this.#watch = watch;
+    this.#traffic = traffic;
     this.#answer = answer;
     this.#store = store;
   }
@@ -79,8 +85,13 @@ export class Commands {
       fail(this.#gate.check(order) ?? refuse('not_found', 'this lease has no tab', 'open one: the verb tabs with op new'));
       return;
     }
+    if (order.kind === 'console' && this.#watch.listens()) {
+      // Who listens by a command of its own would be told no more, or never was what is kept.
+      fail(refuse('conflict', 'a DevTools client is connected, which listens to the console itself', 'ask that client, or disconnect it'));
+      return;
+    }
     if (order.kind === 'barrier') this.#sessions.submit(order, false, () => void this.#barrier(order), fail);
-    else this.#sessions.submit(order, order.kind === 'cdp', () => this.#run(order), fail);
+    else this.#sessions.submit(order, NEEDS_DEBUGGER.has(order.kind), () => this.#run(order), fail);
   }
 
   /** The page in a tab shows a dialog, or none any more. @param {number} tab */
@@ -134,7 +145,7 @@ export class Commands {
         if (order.tab && tells(order, result) && !this.#tabs.allowed(this.#urlOf(order.tab))) {
           // Another page came meanwhile: whose content this is, is not known.
           if (counted) this.#ledger.settled(order, 'answered');
-          this.#fail(order, refuse('policy', 'the page left the binding’s origins before the answer came', 'navigate back to one that is'));
+          this.#fail(order, ELSEWHERE);
           return;
         }
         if (order.method === HISTORY) result = this.#ownHistory(result);
@@ -147,6 +158,13 @@ export class Commands {
         return;
       case 'watch':
         void this.#watch.begin(order.epoch).then(() => this.#succeed(order, 0, '', {userAgent: this.#browser.userAgent()}));
+        return;
+      case 'network':
+        this.#succeed(order, order.tab, document, this.#traffic.of(order.tab));
+        return;
+      case 'console':
+        if (this.#tabs.allowed(this.#urlOf(order.tab))) this.#succeed(order, order.tab, document, summary(result));
+        else this.#fail(order, ELSEWHERE);
         return;
       case 'tabs':
         this.#succeed(order, 0, '', {tabs: this.#list()});

@@ -23,6 +23,7 @@ import {note, refuse} from './refusal.js';
 import {Sessions} from './sessions.js';
 import {Memory} from './state.js';
 import {Tabs} from './tabs.js';
+import {Traffic} from './traffic.js';
 import {Watch} from './watch.js';
 
 /** @typedef {import('./ledger.js').Entry} Entry */
@@ -91,6 +92,7 @@ export class Dock {
       void this.sessions.letGo(tab, refuse('unavailable', FLOODED, 'have the page say less, or listen to less of it; the next command attaches anew'));
     });
     this.evidence = new Evidence(this.ledger, this.documents);
+    this.traffic = new Traffic(this.gate, this.tabs);
     this.link = new Link(browser, {
       up: (port) => this.#up(port),
       down: (reason, error) => this.#down(reason, error),
@@ -102,7 +104,7 @@ export class Dock {
     this.probe = new Probe({browser, gate, documents, sessions, tabs, memory, send: (result) => void link.send(result)});
     const answer = (/** @type {unknown} */ port, /** @type {any} */ message) => void this.link.answer(port, message);
     this.watch = new Watch({browser, gate, tabs, documents, sessions, send: (message) => void link.send(message)});
-    this.commands = new Commands({browser, gate, ledger, documents, tabs, sessions, watch: this.watch, answer, store: () => memory.store()});
+    this.commands = new Commands({browser, gate, ledger, documents, tabs, sessions, watch: this.watch, traffic: this.traffic, answer, store: () => memory.store()});
     this.people = new People({browser, gate, memory, link, ledger, stopList: () => this.#stopList(), held: () => this.sessions.letRequestsGo()});
   }
 
@@ -158,10 +160,22 @@ export class Dock {
     });
     on.windowFocused((window) => this.tabs.focused(window));
 
-    on.request((details) => this.evidence.began(details));
-    on.redirect((details) => this.evidence.redirected(details));
-    on.response((details) => this.evidence.answered(details));
-    on.requestError((details) => this.evidence.failed(details));
+    on.request((details) => {
+      this.evidence.began(details);
+      this.traffic.began(details);
+    });
+    on.redirect((details) => {
+      this.evidence.redirected(details);
+      this.traffic.answered(details);
+    });
+    on.response((details) => {
+      this.evidence.answered(details);
+      this.traffic.answered(details);
+    });
+    on.requestError((details) => {
+      this.evidence.failed(details);
+      this.traffic.failed(details);
+    });
     on.downloadCreated((item) => this.evidence.downloadBegan(item));
     on.downloadChanged((delta) => this.evidence.downloadChanged(delta));
 
@@ -310,6 +324,7 @@ export class Dock {
     this.gate.close();
     this.probe.cut();
     this.watch.end();
+    this.traffic.clear();
     this.grants.stop();
     this.tabs.withdraw();
     this.#lent = 0;

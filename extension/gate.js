@@ -34,8 +34,8 @@ import {isWeb, originOf} from './tabs.js';
 /**
  * @typedef {object} Order one thing to be done, with what it expects
  * @property {'agent' | 'system'} by
- * @property {string} kind cdp, barrier, document, tabs, tab_create, tab_close, tab_activate, tab_blank, tab_load,
- *   watch; the system's alone: tab_goto, text
+ * @property {string} kind cdp, barrier, document, network, console, tabs, tab_create, tab_close, tab_activate,
+ *   tab_blank, tab_load, watch; the system's alone: tab_goto, text
  * @property {number} epoch
  * @property {unknown} port the native port it came by; the system's have none
  * @property {number} tab 0 if it concerns no tab
@@ -352,6 +352,8 @@ function perform(browser, order, view) {
     case 'cdp':
       if (toBlank(order)) return browser.leaveForBlank(order.tab, view.mainFrame(order.tab));
       return browser.sendCommand(order.tab, order.method, order.method === BACK ? entryOnly(order.params) : order.params, order.session);
+    case 'console':
+      return browser.readConsole(order.tab);
     case 'barrier':
       return browser.runNothing(order.tab, order.document);
     case 'tab_create':
@@ -369,7 +371,7 @@ function perform(browser, order, view) {
     case 'text':
       return browser.readText(order.tab, order.document, order.params.selector);
     default:
-      // document, tabs and watch are looks at what the extension knows already.
+      // document, network, tabs and watch are looks at what the extension knows already.
       return Promise.resolve();
   }
 }

@@ -32,6 +32,10 @@ export const MAX_DOCUMENTS = 2048;
 export const MAX_FRAMES = 512;
 /** Requests followed at a time; the browser itself has a few hundred sockets. */
 export const MAX_REQUESTS = 4096;
+/** What a summary of a page's requests, and of its console, tells: so many, and so much of a line. */
+export const MAX_TRAFFIC = 200;
+export const MAX_LINES = 200;
+export const MAX_LINE = 1000;
 /** Pulls that may be unanswered. An older one is forgotten, and its grant dropped. */
 export const MAX_ASKS = 8;
 

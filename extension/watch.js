@@ -106,6 +106,11 @@ export class Watch {
     for (const {tab} of this.#tabs.all()) this.#tell(tab);
   }
 
+  /** Whether a client of the epoch in force listens. */
+  listens() {
+    return this.#open();
+  }
+
   /** Nobody listens any more: a fence, or the end of the link. */
   end() {
     this.#epoch = 0;

@@ -74,6 +74,7 @@ globalThis.startWorker = (native) => {
     wakeEveryHalfMinute: () => now(''),
     badge: () => now(''),
     leaveForBlank: () => now(''), // no schedule goes to about:blank
+    readConsole: () => now('[]'),
     // Of probes, which no schedule asks for (rows.go, never).
     gotoTab: () => now(''),
     readText: () => now(''),

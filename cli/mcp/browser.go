@@ -112,6 +112,8 @@ func (s *session) browser(server *sdk.Server) {
 	add(s, server, "browser_tabs", "List, open, choose or close tabs", false, s.tabs)
 	add(s, server, "browser_evaluate", "Run JavaScript in the page", false, s.evaluate)
 	add(s, server, "browser_take_screenshot", "A picture of the page", true, s.screenshot)
+	add(s, server, "browser_console_messages", "What the page's console says", true, s.console)
+	add(s, server, "browser_network_requests", "The requests of the page since it was opened", true, s.network)
 	add(s, server, "browser_wait_for", "Wait for a text to come or go, or for a time", true, s.wait)
 }
 

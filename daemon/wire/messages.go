@@ -355,9 +355,9 @@ type Cmd struct {
 	Epoch  core.Epoch    `json:"epoch"`
 	// Kind: cdp (Method, Params, by chrome.debugger), barrier (a no-op by
 	// chrome.scripting in the expected document), document (which document is in
-	// the tab), tabs (list), tab_create, tab_close, tab_activate, watch (from here on
+	// the tab), network and console (what the page there has asked for, and said), tabs (list), tab_create, tab_close, tab_activate, watch (from here on
 	// CDPTab and CDPEvent are sent).
-	Kind string `json:"kind" enum:"cdp,barrier,document,tabs,tab_create,tab_close,tab_activate,watch"`
+	Kind string `json:"kind" enum:"cdp,barrier,document,network,console,tabs,tab_create,tab_close,tab_activate,watch"`
 	// Expect.Tab 0 means the active tab; an empty Expect.Document means that any
 	// document will do (a navigation, or a look).
 	Expect core.Expect     `json:"expect"`

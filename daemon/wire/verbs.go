@@ -68,6 +68,8 @@ var Verbs = []VerbInfo{
 	{"upload", true, "need", "files", true, "give files of the lease's upload directory to a file field"},
 	{"wait", false, "may", "", false, "wait for an element to be visible or hidden, or for the page to load"},
 	{"snapshot", false, "", "", false, "the page as text, one line a thing or row, with a reference for whatever can be acted on"},
+	{"console", false, "", "", false, "what the page's console says, the latest 200 lines"},
+	{"network", false, "", "", false, "the requests of the page since it was opened, the latest 200"},
 	{"screenshot", false, "", "", false, "a PNG, base64"},
 	{"evaluate", true, "", "expression", true, "run JavaScript in the page"},
 	{"dialog", true, "", "accept", false, "answer an open alert, confirm or prompt"},

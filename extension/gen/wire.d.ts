@@ -976,11 +976,11 @@ export interface Cmd {
   epoch: Epoch;
   /**
    * Kind: cdp (Method, Params, by chrome.debugger), barrier (a no-op by chrome.scripting
-   * in the expected document), document (which document is in the tab), tabs (list),
-   * tab_create, tab_close, tab_activate, watch (from here on CDPTab and CDPEvent are
-   * sent).
+   * in the expected document), document (which document is in the tab), network and
+   * console (what the page there has asked for, and said), tabs (list), tab_create,
+   * tab_close, tab_activate, watch (from here on CDPTab and CDPEvent are sent).
    */
-  kind: 'cdp' | 'barrier' | 'document' | 'tabs' | 'tab_create' | 'tab_close' | 'tab_activate' | 'watch';
+  kind: 'cdp' | 'barrier' | 'document' | 'network' | 'console' | 'tabs' | 'tab_create' | 'tab_close' | 'tab_activate' | 'watch';
   /**
    * Expect.Tab 0 means the active tab; an empty Expect.Document means that any document
    * will do (a navigation, or a look).

@@ -503,7 +503,7 @@ export const MESSAGES = Object.freeze({
     seq: { kind: 'int' },
     action: { kind: 'string' },
     epoch: { kind: 'uint' },
-    kind: { kind: 'string', enum: ['cdp', 'barrier', 'document', 'tabs', 'tab_create', 'tab_close', 'tab_activate', 'watch'] },
+    kind: { kind: 'string', enum: ['cdp', 'barrier', 'document', 'network', 'console', 'tabs', 'tab_create', 'tab_close', 'tab_activate', 'watch'] },
     expect: { kind: 'object', struct: 'Expect' },
     method: { kind: 'string', optional: true },
     params: { kind: 'any', optional: true },

@@ -499,7 +499,7 @@ var MESSAGES = Object.freeze({
     seq: { kind: "int" },
     action: { kind: "string" },
     epoch: { kind: "uint" },
-    kind: { kind: "string", enum: ["cdp", "barrier", "document", "tabs", "tab_create", "tab_close", "tab_activate", "watch"] },
+    kind: { kind: "string", enum: ["cdp", "barrier", "document", "network", "console", "tabs", "tab_create", "tab_close", "tab_activate", "watch"] },
     expect: { kind: "object", struct: "Expect" },
     method: { kind: "string", optional: true },
     params: { kind: "any", optional: true },
@@ -984,6 +984,9 @@ var MAX_QUEUED = 256;
 var MAX_DOCUMENTS = 2048;
 var MAX_FRAMES = 512;
 var MAX_REQUESTS = 4096;
+var MAX_TRAFFIC = 200;
+var MAX_LINES = 200;
+var MAX_LINE = 1e3;
 var MAX_ASKS = 8;
 var FLOOD_MS = 100;
 var FLOOD_WEIGHT = 2 << 20;
@@ -1110,8 +1113,8 @@ var Tabs = class {
     this.#origins = new Set(origins.map(originOf));
     this.#owned.clear();
     this.#lent.clear();
-    for (const { tab, url: shown } of this.#tabs.values()) {
-      if (!this.#apart.has(tab) && this.allowed(url(tab) || shown)) this.#lent.add(tab);
+    for (const { tab, url: shown2 } of this.#tabs.values()) {
+      if (!this.#apart.has(tab) && this.allowed(url(tab) || shown2)) this.#lent.add(tab);
     }
   }
   /** Nothing is visible to anyone. */
@@ -1275,6 +1278,27 @@ var browser = {
       (error) => (end(), fail(error))
     );
   }),
+  /**
+   * What the console of a page has been told so far: the browser keeps it, and tells it whoever
+   * begins to listen, before it answers. Nobody listens any more afterwards.
+   * @param {number} tabId
+   * @returns {Promise<{method: string, params: any}[]>} the events, as the DevTools protocol has them
+   */
+  readConsole: async (tabId) => {
+    const told = [];
+    const hears = (source, method, params) => {
+      if (source.tabId !== tabId || source.sessionId) return;
+      if (method === "Runtime.consoleAPICalled" || method === "Runtime.exceptionThrown" || method === "Log.entryAdded") told.push({ method, params });
+    };
+    chrome.debugger.onEvent.addListener(hears);
+    try {
+      const asks = ["Runtime.enable", "Log.enable", "Runtime.disable", "Log.disable"];
+      await Promise.all(asks.map((method) => chrome.debugger.sendCommand({ tabId }, method)));
+      return told;
+    } finally {
+      chrome.debugger.onEvent.removeListener(hears);
+    }
+  },
   /** @param {number} tabId @param {string} url */
   gotoTab: (tabId, url) => chrome.tabs.update(tabId, { url }),
   /**
@@ -1360,6 +1384,45 @@ var browser = {
 
 // dock.js
 import { BUILD } from "../build.js";
+
+// console.js
+var LEVELS = { error: "error", assert: "error", warning: "warning", debug: "debug", trace: "debug", verbose: "debug" };
+function shown({ type, value, unserializableValue, description }) {
+  if (type === "string") return String(value);
+  return String(unserializableValue ?? description ?? (value === void 0 ? type : JSON.stringify(value)));
+}
+function lineOf(method, params) {
+  const { level, text, url, line, at } = parts(method, params);
+  return {
+    level: LEVELS[level] ?? "info",
+    text: String(text).slice(0, MAX_LINE),
+    url: String(url ?? "").slice(0, MAX_URL),
+    line: Number(line) || 0,
+    at: Math.round(at ?? 0)
+  };
+}
+function parts(method, params) {
+  if (method === "Runtime.consoleAPICalled") {
+    const [frame] = params.stackTrace?.callFrames ?? [];
+    return {
+      level: params.type,
+      text: (params.args ?? []).map(shown).join(" "),
+      url: frame?.url,
+      line: frame ? frame.lineNumber + 1 : 0,
+      at: params.timestamp
+    };
+  }
+  if (method === "Runtime.exceptionThrown") {
+    const { text: text2, exception, url: url2, lineNumber: lineNumber2 } = params.exceptionDetails ?? {};
+    return { level: "error", text: exception?.description ?? text2, url: url2, line: (lineNumber2 ?? -1) + 1, at: params.timestamp };
+  }
+  const { level, text, url, lineNumber, timestamp } = params.entry ?? {};
+  return { level: String(level).slice(0, MAX_WORD), text, url, line: (lineNumber ?? -1) + 1, at: timestamp };
+}
+function summary(events) {
+  const lines = events.map(({ method, params }) => lineOf(method, params)).sort((a, b) => a.at - b.at);
+  return { lines: lines.slice(-MAX_LINES), more: Math.max(0, lines.length - MAX_LINES) };
+}
 
 // evidence.js
 function withoutQuery(text) {
@@ -1812,8 +1875,10 @@ var SOON_MS2 = 5;
 var COMMIT_TURNS = 100;
 var HISTORY = "Page.getNavigationHistory";
 var tells = (order, result) => (!order.effect || order.script) && Object.keys(result ?? {}).length > 0;
+var ELSEWHERE = refuse("policy", "the page left the binding’s origins before the answer came", "navigate back to one that is");
 var NO_TAB = /* @__PURE__ */ new Set(["tabs", "tab_create", "watch"]);
-var OF_A_PAGE = /* @__PURE__ */ new Set(["cdp", "barrier", "document"]);
+var OF_A_PAGE = /* @__PURE__ */ new Set(["cdp", "barrier", "document", "console"]);
+var NEEDS_DEBUGGER = /* @__PURE__ */ new Set(["cdp", "console"]);
 var Commands = class {
   /** What is not answered. @type {Set<Order>} */
   #waiting = /* @__PURE__ */ new Set();
@@ -1824,6 +1889,7 @@ var Commands = class {
   #tabs;
   #sessions;
   #watch;
+  #traffic;
   #answer;
   #store;
   /**
@@ -1835,10 +1901,11 @@ var Commands = class {
    * @param {import('./tabs.js').Tabs} parts.tabs
    * @param {import('./sessions.js').Sessions} parts.sessions
    * @param {import('./watch.js').Watch} parts.watch
+   * @param {import('./traffic.js').Traffic} parts.traffic
    * @param {(port: unknown, message: any) => void} parts.answer
    * @param {() => void} [parts.store] stores in this turn what another worker has to know
    */
-  constructor({ browser: browser2, gate, ledger, documents, tabs, sessions, watch, answer, store = () => {
+  constructor({ browser: browser2, gate, ledger, documents, tabs, sessions, watch, traffic, answer, store = () => {
   } }) {
     this.#browser = browser2;
     this.#gate = gate;
@@ -1847,6 +1914,7 @@ var Commands = class {
     this.#tabs = tabs;
     this.#sessions = sessions;
     this.#watch = watch;
+    this.#traffic = traffic;
     this.#answer = answer;
     this.#store = store;
   }
@@ -1878,8 +1946,12 @@ var Commands = class {
       fail(this.#gate.check(order) ?? refuse("not_found", "this lease has no tab", "open one: the verb tabs with op new"));
       return;
     }
+    if (order.kind === "console" && this.#watch.listens()) {
+      fail(refuse("conflict", "a DevTools client is connected, which listens to the console itself", "ask that client, or disconnect it"));
+      return;
+    }
     if (order.kind === "barrier") this.#sessions.submit(order, false, () => void this.#barrier(order), fail);
-    else this.#sessions.submit(order, order.kind === "cdp", () => this.#run(order), fail);
+    else this.#sessions.submit(order, NEEDS_DEBUGGER.has(order.kind), () => this.#run(order), fail);
   }
   /** The page in a tab shows a dialog, or none any more. @param {number} tab */
   dialog(tab) {
@@ -1888,12 +1960,12 @@ var Commands = class {
   /** Tells the host why an order is not answered: what answers a dialog itself is. @param {Order} order */
   #tellWaits(order) {
     if (!OF_A_PAGE.has(order.kind) || order.method === "Page.handleJavaScriptDialog" || this.#stale(order)) return;
-    const shown = this.#sessions.shown(order.tab);
+    const shown2 = this.#sessions.shown(order.tab);
     const message = { t: "cmd.waits", seq: order.seq };
-    if (shown) {
-      const tells2 = this.#tabs.allowed(this.#urlOf(order.tab)) && this.#tabs.allowed(shown.url);
+    if (shown2) {
+      const tells2 = this.#tabs.allowed(this.#urlOf(order.tab)) && this.#tabs.allowed(shown2.url);
       const text = (it) => tells2 ? it.slice(0, MAX_DIALOG_TEXT) : "";
-      message.dialog = { kind: shown.kind.slice(0, MAX_WORD), message: text(shown.message), default: text(shown.default) };
+      message.dialog = { kind: shown2.kind.slice(0, MAX_WORD), message: text(shown2.message), default: text(shown2.default) };
     }
     this.#answer(order.port, message);
   }
@@ -1927,7 +1999,7 @@ var Commands = class {
       case "cdp":
         if (order.tab && tells(order, result) && !this.#tabs.allowed(this.#urlOf(order.tab))) {
           if (counted) this.#ledger.settled(order, "answered");
-          this.#fail(order, refuse("policy", "the page left the binding’s origins before the answer came", "navigate back to one that is"));
+          this.#fail(order, ELSEWHERE);
           return;
         }
         if (order.method === HISTORY) result = this.#ownHistory(result);
@@ -1940,6 +2012,13 @@ var Commands = class {
         return;
       case "watch":
         void this.#watch.begin(order.epoch).then(() => this.#succeed(order, 0, "", { userAgent: this.#browser.userAgent() }));
+        return;
+      case "network":
+        this.#succeed(order, order.tab, document2, this.#traffic.of(order.tab));
+        return;
+      case "console":
+        if (this.#tabs.allowed(this.#urlOf(order.tab))) this.#succeed(order, order.tab, document2, summary(result));
+        else this.#fail(order, ELSEWHERE);
         return;
       case "tabs":
         this.#succeed(order, 0, "", { tabs: this.#list() });
@@ -2011,8 +2090,8 @@ var Commands = class {
   /** @param {Order} order @param {number} tab @param {string} [before] @param {number} [ms] */
   async #document(order, tab, before = "", ms = FIRST_DOCUMENT_MS) {
     const document2 = await this.#documents.first(tab, before, Math.min(ms, FIRST_DOCUMENT_MS));
-    const shown = this.#tabs.get(tab);
-    this.#succeed(order, tab, document2, { tab, document: document2, url: this.#urlOf(tab), title: shown?.title ?? "" });
+    const shown2 = this.#tabs.get(tab);
+    this.#succeed(order, tab, document2, { tab, document: document2, url: this.#urlOf(tab), title: shown2?.title ?? "" });
   }
   /** A lent tab has been elsewhere, too: where, is the person's. @param {any} history */
   #ownHistory(history) {
@@ -2460,7 +2539,7 @@ var BACK = "Page.navigateToHistoryEntry";
 var REVIVES = /* @__PURE__ */ new Set(["Page.navigate", "Page.reload", "tab_activate"]);
 var RELEASES = /* @__PURE__ */ new Set(["Runtime.runIfWaitingForDebugger", "Page.handleJavaScriptDialog", "Page.stopLoading"]);
 var NO_CODE = /^\s*(\/\/[^\n\r\u2028\u2029]*)?\s*$/;
-var ELSEWHERE = "https://elsewhere.invalid/";
+var ELSEWHERE2 = "https://elsewhere.invalid/";
 var isPlace = (url) => url !== "" && !/^(about|data|blob|javascript):/.test(url);
 var no = (code, message, hint) => refuse(code, message, hint);
 function decideTab(state, order, view) {
@@ -2513,7 +2592,7 @@ function decideMethod(state, order, view) {
   if (order.method === "Page.reload" && order.params.scriptToEvaluateOnLoad) {
     return no("policy", "a reload takes no script with it", "evaluate it when the page has come");
   }
-  if (order.method === "Page.addScriptToEvaluateOnNewDocument" && !NO_CODE.test(String(order.params.source ?? "")) && !view.allowed(ELSEWHERE)) {
+  if (order.method === "Page.addScriptToEvaluateOnNewDocument" && !NO_CODE.test(String(order.params.source ?? "")) && !view.allowed(ELSEWHERE2)) {
     return no(
       "policy",
       "a script for new documents would also run in pages beyond the binding’s origins",
@@ -2522,7 +2601,7 @@ function decideMethod(state, order, view) {
   }
   if (order.method === "Network.setExtraHTTPHeaders") {
     const names = Object.keys(order.params.headers ?? {});
-    if (names.length > 0 && !view.allowed(ELSEWHERE)) {
+    if (names.length > 0 && !view.allowed(ELSEWHERE2)) {
       return no(
         "policy",
         "extra headers would also go to websites beyond the binding’s origins, which take them for the page’s own",
@@ -2602,6 +2681,8 @@ function perform(browser2, order, view) {
     case "cdp":
       if (toBlank(order)) return browser2.leaveForBlank(order.tab, view.mainFrame(order.tab));
       return browser2.sendCommand(order.tab, order.method, order.method === BACK ? entryOnly(order.params) : order.params, order.session);
+    case "console":
+      return browser2.readConsole(order.tab);
     case "barrier":
       return browser2.runNothing(order.tab, order.document);
     case "tab_create":
@@ -4604,6 +4685,78 @@ var Memory = class {
   }
 };
 
+// traffic.js
+var Traffic = class {
+  /** @type {Map<number, {seen: Seen[], more: number}>} */
+  #tabs = /* @__PURE__ */ new Map();
+  /** Requests under way. @type {Map<string, Seen>} */
+  #open = /* @__PURE__ */ new Map();
+  #epoch = 0;
+  #gate;
+  #mine;
+  /**
+   * @param {import('./gate.js').Gate} gate
+   * @param {import('./tabs.js').Tabs} tabs
+   */
+  constructor(gate, tabs) {
+    this.#gate = gate;
+    this.#mine = tabs;
+  }
+  /** @param {any} details of webRequest.onBeforeRequest */
+  began({ requestId, tabId, type, method, url, initiator, timeStamp }) {
+    const epoch = this.#gate.grant?.epoch ?? 0;
+    if (epoch !== this.#epoch) this.clear(epoch);
+    if (epoch === 0 || !this.#mine.visible(tabId)) return;
+    if (type === "main_frame") this.#tabs.set(tabId, { seen: [], more: 0 });
+    if (!this.#mine.allowed(type === "main_frame" ? url : initiator ?? url)) return;
+    const list = this.#tabs.get(tabId) ?? { seen: [], more: 0 };
+    this.#tabs.set(tabId, list);
+    if (list.seen.length >= MAX_TRAFFIC) {
+      list.seen.shift();
+      list.more++;
+    }
+    const seen = {
+      method: String(method).slice(0, MAX_WORD),
+      url: String(url).split("#")[0].slice(0, MAX_URL),
+      type: String(type).slice(0, MAX_WORD),
+      state: "in_flight",
+      status: 0,
+      error: "",
+      at: Math.round(timeStamp),
+      ms: 0
+    };
+    list.seen.push(seen);
+    if (this.#open.size < MAX_REQUESTS) this.#open.set(requestId, seen);
+    else Object.assign(seen, { state: "failed", error: "how it ended was not heard" });
+  }
+  /** @param {any} details of webRequest.onResponseStarted or onBeforeRedirect */
+  answered({ requestId, statusCode, timeStamp }) {
+    this.#ended(requestId, timeStamp, { state: "answered", status: statusCode });
+  }
+  /** @param {any} details of webRequest.onErrorOccurred */
+  failed({ requestId, error, timeStamp }) {
+    this.#ended(requestId, timeStamp, { state: "failed", error: String(error).slice(0, MAX_ERROR) });
+  }
+  /** @param {string} requestId @param {number} at @param {Partial<Seen>} end */
+  #ended(requestId, at, end) {
+    const seen = this.#open.get(requestId);
+    if (!seen) return;
+    this.#open.delete(requestId);
+    Object.assign(seen, end, { ms: Math.max(0, Math.round(at - seen.at)) });
+  }
+  /** What was seen of a tab's page under the grant in force. @param {number} tab */
+  of(tab) {
+    const { seen, more } = this.#gate.grant?.epoch === this.#epoch && this.#tabs.get(tab) || { seen: [], more: 0 };
+    return { requests: seen, more };
+  }
+  /** @param {number} [epoch] the one that is kept from here on */
+  clear(epoch = 0) {
+    this.#epoch = epoch;
+    this.#tabs.clear();
+    this.#open.clear();
+  }
+};
+
 // watch.js
 var ANYWHERE = /* @__PURE__ */ new Set([
   "Inspector.targetCrashed",
@@ -4693,6 +4846,10 @@ var Watch = class {
     this.#told.clear();
     await this.#learn();
     for (const { tab } of this.#tabs.all()) this.#tell(tab);
+  }
+  /** Whether a client of the epoch in force listens. */
+  listens() {
+    return this.#open();
   }
   /** Nobody listens any more: a fence, or the end of the link. */
   end() {
@@ -4892,6 +5049,7 @@ var Dock = class {
       void this.sessions.letGo(tab, refuse("unavailable", FLOODED, "have the page say less, or listen to less of it; the next command attaches anew"));
     });
     this.evidence = new Evidence(this.ledger, this.documents);
+    this.traffic = new Traffic(this.gate, this.tabs);
     this.link = new Link(browser2, {
       up: (port) => this.#up(port),
       down: (reason, error) => this.#down(reason, error),
@@ -4903,7 +5061,7 @@ var Dock = class {
     this.probe = new Probe({ browser: browser2, gate, documents, sessions, tabs, memory, send: (result) => void link.send(result) });
     const answer = (port, message) => void this.link.answer(port, message);
     this.watch = new Watch({ browser: browser2, gate, tabs, documents, sessions, send: (message) => void link.send(message) });
-    this.commands = new Commands({ browser: browser2, gate, ledger, documents, tabs, sessions, watch: this.watch, answer, store: () => memory.store() });
+    this.commands = new Commands({ browser: browser2, gate, ledger, documents, tabs, sessions, watch: this.watch, traffic: this.traffic, answer, store: () => memory.store() });
     this.people = new People({ browser: browser2, gate, memory, link, ledger, stopList: () => this.#stopList(), held: () => this.sessions.letRequestsGo() });
   }
   /**
@@ -4956,10 +5114,22 @@ var Dock = class {
       void this.documents.refresh(added);
     });
     on.windowFocused((window) => this.tabs.focused(window));
-    on.request((details) => this.evidence.began(details));
-    on.redirect((details) => this.evidence.redirected(details));
-    on.response((details) => this.evidence.answered(details));
-    on.requestError((details) => this.evidence.failed(details));
+    on.request((details) => {
+      this.evidence.began(details);
+      this.traffic.began(details);
+    });
+    on.redirect((details) => {
+      this.evidence.redirected(details);
+      this.traffic.answered(details);
+    });
+    on.response((details) => {
+      this.evidence.answered(details);
+      this.traffic.answered(details);
+    });
+    on.requestError((details) => {
+      this.evidence.failed(details);
+      this.traffic.failed(details);
+    });
     on.downloadCreated((item) => this.evidence.downloadBegan(item));
     on.downloadChanged((delta) => this.evidence.downloadChanged(delta));
     this.#ready = this.#prepare();
@@ -5110,6 +5280,7 @@ var Dock = class {
     this.gate.close();
     this.probe.cut();
     this.watch.end();
+    this.traffic.clear();
     this.grants.stop();
     this.tabs.withdraw();
     this.#lent = 0;

@@ -60,6 +60,7 @@ export function makeBrowser() {
     went: () => {},
     left: () => Promise.resolve({frameId: 'F', loaderId: 'L'}),
     ping: async () => ({}),
+    console: [],
     text: () => ({found: 0, text: '', cut: false}),
     barrier: (tab, document) => Promise.resolve([{frameId: 0, documentId: document}]),
     /** @param {string} name */
@@ -134,6 +135,10 @@ export function makeBrowser() {
     readText: async (tab, document, selector) => {
       fake.did.push(['text', tab, document, selector]);
       return [{frameId: 0, documentId: document, result: fake.text(tab, document, selector)}];
+    },
+    readConsole: async (tab) => {
+      fake.did.push(['console', tab]);
+      return fake.console;
     },
     leaveForBlank: (tab, mainFrame) => {
       fake.did.push(['leave', tab, mainFrame]);

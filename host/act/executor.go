@@ -42,6 +42,8 @@ var verbs = map[string]verbFunc{
 	"upload":     (*run).upload,
 	"wait":       (*run).waitFor,
 	"snapshot":   (*run).snapshot,
+	"console":    (*run).console,
+	"network":    (*run).network,
 	"screenshot": (*run).screenshot,
 	"evaluate":   (*run).evaluate,
 	"dialog":     (*run).dialog,

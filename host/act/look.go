@@ -143,6 +143,21 @@ func (r *run) snapshot() ([][]byte, error) {
 	return jsonResult(map[string]string{"url": got.URL, "title": got.Title, "text": got.Text}), nil
 }
 
+// console tells what the page has said to its console.
+func (r *run) console() ([][]byte, error) { return r.tells("console") }
+
+// network tells what the page has asked the network for.
+func (r *run) network() ([][]byte, error) { return r.tells("network") }
+
+// tells asks the extension for what it knows of the page.
+func (r *run) tells(kind string) ([][]byte, error) {
+	a, err := r.do(wire.Cmd{Kind: kind})
+	if err != nil {
+		return nil, err
+	}
+	return [][]byte{a.Result}, nil
+}
+
 // capture is the part of Page.captureScreenshot that is used.
 type capture struct {
 	Format         page.CaptureScreenshotFormat `json:"format"`
