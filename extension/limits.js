@@ -56,6 +56,8 @@ export const NETWORK_PART = 1 / 20;
 
 /** How long chrome.debugger.attach may take. It answers in milliseconds. */
 export const ATTACH_MS = 5_000;
+/** How long the browser may take to tell what it has to tell of a tab that was just attached. */
+export const TOLD_MS = 250;
 /** How long the page of a tab that is not loaded may take to come. */
 export const LOAD_MS = 5_000;
 /** A command that waits for it is refused this long before its time is over, so that its host still hears it. */

@@ -6,7 +6,7 @@
  * Nothing here re-attaches by itself.
  */
 
-import {ATTACH_MS, HEARD_MS, LOAD_MS, LOOK_MS, MAX_QUEUED, MAX_REQUESTS} from './limits.js';
+import {ATTACH_MS, HEARD_MS, LOAD_MS, LOOK_MS, MAX_QUEUED, MAX_REQUESTS, TOLD_MS} from './limits.js';
 import {OUTSIDE} from './gate.js';
 import {note, refuse} from './refusal.js';
 import {isNewTab} from './tabs.js';
@@ -521,6 +521,9 @@ export class Sessions {
     // In the turn of the check: whoever lets go of all tabs from here on sees this one.
     session.attached = true;
     this.#setUp(session);
+    // That a renderer has crashed while nobody was attached is told by now, and not later, when
+    // it would be taken for the end of what the agent has sent.
+    await Promise.race([this.#browser.ping(), new Promise((resolve) => setTimeout(resolve, TOLD_MS))]);
   }
 
   /** What the evidence rests on. The agent's own command follows without waiting for it. @param {Session} session */

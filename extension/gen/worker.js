@@ -993,6 +993,7 @@ var FLOOD_WEIGHT = 2 << 20;
 var EVENT_WEIGHT = 1 << 10;
 var NETWORK_PART = 1 / 20;
 var ATTACH_MS = 5e3;
+var TOLD_MS = 250;
 var LOAD_MS = 5e3;
 var HEARD_MS = 250;
 var CALL_MS = 1e4;
@@ -4490,6 +4491,7 @@ var Sessions = class {
     }
     session.attached = true;
     this.#setUp(session);
+    await Promise.race([this.#browser.ping(), new Promise((resolve) => setTimeout(resolve, TOLD_MS))]);
   }
   /** What the evidence rests on. The agent's own command follows without waiting for it. @param {Session} session */
   #setUp(session) {

@@ -495,3 +495,22 @@ test('a dialog ends with its page’s renderer, and with the debugging of its ta
     assert.deepEqual(it.port.of('cmd.waits'), [], end);
   }
 });
+
+test('a renderer that crashed unseen is told at the attachment, and not taken for the end of what follows', async () => {
+  const it = await rig();
+  it.up();
+  it.grant(2);
+  let ping;
+  it.fake.ping = () => new Promise((resolve) => (ping = resolve));
+  const evaluates = it.cmd({});
+  const goes = it.cmd({action: 'A2', method: 'Page.navigate', params: {url: 'https://shop.test/'}, effect: true, expect: {tab: 1}});
+  await settle();
+  assert.deepEqual(it.port.of('cmd.result'), []);
+  it.fake.emit('debuggerEvent', 1, '', 'Inspector.targetCrashed', {});
+  ping({});
+  await settle();
+  assert.deepEqual([it.result(evaluates).dispatched, it.result(evaluates).error.code], [false, 'unavailable']);
+  assert.match(it.result(evaluates).error.message, /crashed/);
+  assert.equal(it.result(goes).ok, true);
+  assert.notEqual(it.report('A2').how, 'ended');
+});

@@ -1,0 +1,40 @@
+package e2e
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"sessiondock.dev/sessiondock/daemon/core"
+	"sessiondock.dev/sessiondock/daemon/wire"
+)
+
+// A tab whose renderer crashed while nobody had it: the next agent is told so, what it sends
+// there is not dispatched, and its navigation brings the tab back. Nothing of it is unknown.
+func TestATabThatCrashedUnseen(t *testing.T) {
+	t.Parallel()
+	k := openDesk(t, "button", "")
+	k.do(wire.Act{Verb: "snapshot"})
+	must(t, k.Release(k.ctx))
+	k.status("the slot to be at rest", func(s *core.Status) bool { return s.Offer.Available })
+	time.Sleep(time.Second) // the debugger has let go of the tab
+	for _, pid := range renderers(t, k.name) {
+		must(t, syscall.Kill(pid, syscall.SIGKILL))
+	}
+	time.Sleep(time.Second)
+
+	var err error
+	k.Agent, err = k.d.NewAgent(k.ctx, "ada", k.name)
+	must(t, err)
+	must(t, k.Acquire(k.ctx, "test", 0))
+	for _, a := range []wire.Act{{Verb: "navigate", URL: k.page}, {Verb: "snapshot"}, {Verb: "click", Selector: "#press"}} {
+		if r := k.do(a); r.Local != core.Finished {
+			t.Errorf("%s: local %s, %v", a.Verb, r.Local, r.Error)
+		}
+	}
+	must(t, k.Release(k.ctx))
+	st := k.status("the slot to be at rest", func(s *core.Status) bool { return s.Offer.Available || len(s.Quarantine) > 0 })
+	if len(st.Quarantine) > 0 {
+		t.Errorf("quarantined: %+v", st.Quarantine)
+	}
+}
