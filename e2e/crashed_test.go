@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"sessiondock.dev/sessiondock/daemon/client"
 	"sessiondock.dev/sessiondock/daemon/core"
 	"sessiondock.dev/sessiondock/daemon/wire"
 )
@@ -36,5 +37,25 @@ func TestATabThatCrashedUnseen(t *testing.T) {
 	st := k.status("the slot to be at rest", func(s *core.Status) bool { return s.Offer.Available || len(s.Quarantine) > 0 })
 	if len(st.Quarantine) > 0 {
 		t.Errorf("quarantined: %+v", st.Quarantine)
+	}
+}
+
+// A dialog that an agent has left open keeps its page; a person ends that page long after
+// the lease, too.
+func TestAPageIsEndedWhoseDialogAnAgentLeft(t *testing.T) {
+	t.Parallel()
+	k := openDesk(t, "button", "")
+	r, err := k.Act(k.ctx, client.NewID(), wire.Act{Verb: "evaluate", Expression: `alert("left")`}, 0)
+	must(t, err)
+	if r.Dialog == nil {
+		t.Fatalf("%+v", r)
+	}
+	must(t, k.Release(k.ctx))
+	k.status("the drain's end", func(s *core.Status) bool { return s.Authority.Fence == "drained" })
+	time.Sleep(time.Second)
+	st, err := k.d.Control.Change(k.ctx, k.slot(), client.Takeover, wire.ChangeRequest{By: "test", StopPage: true})
+	must(t, err)
+	if len(st.Local.Documents) > 0 || len(st.Local.Commands) > 0 {
+		t.Errorf("still there: %+v %+v", st.Local.Documents, st.Local.Commands)
 	}
 }

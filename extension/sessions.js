@@ -28,6 +28,7 @@ import {isNewTab} from './tabs.js';
  * @property {Map<string, Record<string, unknown>>} keys keys that an agent holds
  * @property {Map<string, {target: string, url: string}>} children sessions of its frames in other processes and its workers
  * @property {Shown | null} shown the dialog that its page shows
+ * @property {boolean} leaving it is let go when its page shows no dialog any more, unless it is used again
  * @property {boolean} everyDocument an agent's script runs in each new document here
  */
 
@@ -154,6 +155,7 @@ export class Sessions {
    */
   submit(order, needsDebugger, run, fail) {
     const session = this.#sessions.get(order.tab);
+    if (session) session.leaving = false;
     if (session ? session.queue.length === 0 && (session.attached || !needsDebugger) : !needsDebugger) {
       run();
       return;
@@ -177,8 +179,9 @@ export class Sessions {
    * @param {number} tab
    */
   async attach(tab) {
-    if (this.attached(tab)) return;
     const session = this.#sessions.get(tab) ?? this.#make(tab);
+    session.leaving = false;
+    if (session.attached) return;
     try {
       await this.#attachNow(session);
     } catch (error) {
@@ -315,6 +318,7 @@ export class Sessions {
       case 'Page.javascriptDialogClosed':
         session.shown = null;
         this.#events.dialog(tab);
+        if (session.leaving) void this.#leave(session);
     }
   }
 
@@ -377,23 +381,26 @@ export class Sessions {
     return this.#system(tab, 'Page.crash', {});
   }
 
-  /** Detaches from every tab. */
+  /**
+   * Detaches from every tab. One whose page shows a dialog is left when that is closed: whoever
+   * attaches later is not told of it, and could neither answer it nor end the page.
+   */
   async detachAll() {
-    const gone = [...this.#sessions.values()];
-    this.#sessions.clear();
-    for (const session of gone) this.#fail(session, refuse('fenced', 'a person or another lease has this browser now'));
-    await Promise.all(
-      gone
-        .filter((session) => session.attached)
-        .map(({tab}) => this.#browser.detach(tab).catch((/** @type {unknown} */ error) => note('detach', error))),
-    );
+    for (const session of this.#sessions.values()) session.leaving = true;
+    await Promise.all([...this.#sessions.values()].filter(({shown}) => !shown).map((session) => this.#leave(session)));
+  }
+
+  /** Detaches from a tab that nobody uses any more. @param {Session} session */
+  async #leave(session) {
+    this.#drop(session, refuse('fenced', 'a person or another lease has this browser now'));
+    if (session.attached) await this.#browser.detach(session.tab).catch((/** @type {unknown} */ error) => note('detach', error));
   }
 
   /** @param {number} tab @returns {Session} */
   #make(tab) {
     const session = {
       tab, attached: false, attaching: null, mainFrame: '', queue: [], open: new Map(),
-      paused: new Map(), fetching: new Set(), buttons: new Map(), keys: new Map(), children: new Map(), shown: null, everyDocument: false,
+      paused: new Map(), fetching: new Set(), buttons: new Map(), keys: new Map(), children: new Map(), shown: null, leaving: false, everyDocument: false,
     };
     this.#sessions.set(tab, session);
     return session;
@@ -576,6 +583,7 @@ export class Sessions {
     // These promises never settle: the answer is that there will be none.
     for (const crashed of open) crashed(refuse('unavailable', 'the page’s renderer crashed'));
     this.#events.crashed(session.tab);
+    if (session.leaving) void this.#leave(session);
   }
 
   /**

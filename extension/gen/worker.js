@@ -4150,6 +4150,7 @@ var Sessions = class {
    */
   submit(order, needsDebugger, run, fail) {
     const session = this.#sessions.get(order.tab);
+    if (session) session.leaving = false;
     if (session ? session.queue.length === 0 && (session.attached || !needsDebugger) : !needsDebugger) {
       run();
       return;
@@ -4172,8 +4173,9 @@ var Sessions = class {
    * @param {number} tab
    */
   async attach(tab) {
-    if (this.attached(tab)) return;
     const session = this.#sessions.get(tab) ?? this.#make(tab);
+    session.leaving = false;
+    if (session.attached) return;
     try {
       await this.#attachNow(session);
     } catch (error) {
@@ -4301,6 +4303,7 @@ var Sessions = class {
       case "Page.javascriptDialogClosed":
         session.shown = null;
         this.#events.dialog(tab);
+        if (session.leaving) void this.#leave(session);
     }
   }
   /** @param {number} tab @param {string} reason of chrome.debugger.onDetach */
@@ -4355,14 +4358,18 @@ var Sessions = class {
     void this.#system(tab, "Page.stopLoading", {});
     return this.#system(tab, "Page.crash", {});
   }
-  /** Detaches from every tab. */
+  /**
+   * Detaches from every tab. One whose page shows a dialog is left when that is closed: whoever
+   * attaches later is not told of it, and could neither answer it nor end the page.
+   */
   async detachAll() {
-    const gone = [...this.#sessions.values()];
-    this.#sessions.clear();
-    for (const session of gone) this.#fail(session, refuse("fenced", "a person or another lease has this browser now"));
-    await Promise.all(
-      gone.filter((session) => session.attached).map(({ tab }) => this.#browser.detach(tab).catch((error) => note("detach", error)))
-    );
+    for (const session of this.#sessions.values()) session.leaving = true;
+    await Promise.all([...this.#sessions.values()].filter(({ shown: shown2 }) => !shown2).map((session) => this.#leave(session)));
+  }
+  /** Detaches from a tab that nobody uses any more. @param {Session} session */
+  async #leave(session) {
+    this.#drop(session, refuse("fenced", "a person or another lease has this browser now"));
+    if (session.attached) await this.#browser.detach(session.tab).catch((error) => note("detach", error));
   }
   /** @param {number} tab @returns {Session} */
   #make(tab) {
@@ -4379,6 +4386,7 @@ var Sessions = class {
       keys: /* @__PURE__ */ new Map(),
       children: /* @__PURE__ */ new Map(),
       shown: null,
+      leaving: false,
       everyDocument: false
     };
     this.#sessions.set(tab, session);
@@ -4550,6 +4558,7 @@ var Sessions = class {
     session.shown = null;
     for (const crashed of open) crashed(refuse("unavailable", "the page’s renderer crashed"));
     this.#events.crashed(session.tab);
+    if (session.leaving) void this.#leave(session);
   }
   /**
    * What was asked of a child that has ended is never answered.

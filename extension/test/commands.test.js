@@ -480,19 +480,37 @@ test('of a dialog beyond the origins it is told that it is there', async () => {
 });
 
 test('a dialog ends with its page’s renderer, and with the debugging of its tab', async () => {
-  for (const end of ['crash', 'detach', 'fence']) {
+  for (const end of ['crash', 'detach']) {
     const it = await (await rig()).granted();
     it.fake.emit('debuggerEvent', 1, '', 'Page.javascriptDialogOpening', {type: 'alert', message: 'a', url: 'https://shop.test/'});
     if (end === 'crash') it.fake.emit('debuggerEvent', 1, '', 'Inspector.targetCrashed', {});
     if (end === 'detach') it.fake.emit('debuggerDetach', 1, 'target_closed');
-    if (end === 'fence') {
-      it.fence(3);
-      await settle();
-      await settle();
-      it.grant(3);
-    }
-    it.cmd({epoch: end === 'fence' ? 3 : 2, action: 'A9', kind: 'document', method: '', expect: {tab: 1}});
+    it.cmd({action: 'A9', kind: 'document', method: '', expect: {tab: 1}});
     assert.deepEqual(it.port.of('cmd.waits'), [], end);
+  }
+});
+
+test('a tab whose page shows a dialog is let go when that is closed, unless somebody uses it again', async () => {
+  for (const again of [false, true]) {
+    const it = await (await rig({tabs: [[1, 'D1'], [2, 'D2']]})).granted();
+    it.cmd({expect: {tab: 2, document: 'D2'}});
+    await settle();
+    it.fake.emit('debuggerEvent', 1, '', 'Page.javascriptDialogOpening', {type: 'alert', message: 'a', url: 'https://shop.test/'});
+    it.fake.did.length = 0;
+    it.fence(3);
+    await until('the drain’s end', () => it.port.last('drained')?.epoch === 3);
+    await settle();
+    const left = () => it.fake.did.filter(([what]) => what === 'detach').map(([, tab]) => tab);
+    assert.deepEqual(left(), [2]);
+    it.grant(3);
+    if (again) {
+      it.cmd({epoch: 3, action: 'A9', expect: {tab: 1}});
+      assert.equal(it.port.last('cmd.waits').dialog.message, 'a', 'the next agent is told of it');
+    }
+    it.fake.emit('debuggerEvent', 1, '', 'Page.javascriptDialogClosed', {result: true});
+    await settle();
+    assert.deepEqual(left(), again ? [2] : [2, 1]);
+    assert.equal(it.dock.sessions.attached(1), again);
   }
 });
 
