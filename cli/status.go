@@ -215,7 +215,11 @@ func (p *page) local(s *core.Status) {
 		case "input_pending":
 			why = "an input may still land in it"
 		}
-		p.item("page %s: %s", orElse(d.URL, string(d.Document)), why)
+		what := "page"
+		if strings.HasPrefix(string(d.Document), "worker:") {
+			what = "worker"
+		}
+		p.item("%s %s: %s", what, orElse(d.URL, string(d.Document)), why)
 	}
 	for _, d := range s.Local.Downloads {
 		p.item("download %s", d)

@@ -59,3 +59,23 @@ func TestAPageIsEndedWhoseDialogAnAgentLeft(t *testing.T) {
 		t.Errorf("still there: %+v %+v", st.Local.Documents, st.Local.Commands)
 	}
 }
+
+// A shared worker made by an agent's script outlives its page and the lease: it is listed as a
+// page with a script is, and ended with the pages.
+func TestAWorkerThatAnAgentLeft(t *testing.T) {
+	t.Parallel()
+	k := openDesk(t, "button", "")
+	k.do(wire.Act{Verb: "evaluate", Expression: `new SharedWorker(URL.createObjectURL(new Blob(["setInterval(() => fetch('` + k.page + `?worker'), 200)"])), {extendedLifetime: true}), 1`})
+	k.do(wire.Act{Verb: "navigate", URL: k.page})
+	must(t, k.Release(k.ctx))
+	st := k.status("the drain's end", func(s *core.Status) bool { return s.Authority.Fence == "drained" })
+	if d := st.Local.Documents; len(d) != 1 || d[0].URL != "blob:"+k.site.Origin() || st.Local.State != "running" {
+		t.Fatalf("listed: %+v", st.Local)
+	}
+	k.person().shows([]string{"status", k.name}, "worker blob:"+k.site.Origin()+": a script of the agent may still run in it")
+	st, err := k.d.Control.Change(k.ctx, k.slot(), client.Takeover, wire.ChangeRequest{By: "test", StopPage: true})
+	must(t, err)
+	if len(st.Local.Documents) > 0 {
+		t.Errorf("still there: %+v", st.Local.Documents)
+	}
+}

@@ -151,6 +151,17 @@ export const browser = {
       chrome.debugger.onEvent.removeListener(hears);
     }
   },
+  /**
+   * Ends a shared worker, which does that itself when it is asked to.
+   * @param {string} targetId the browser's name of it
+   */
+  closeWorker: async (targetId) => {
+    await chrome.debugger.attach({targetId}, '1.3');
+    // It cannot be detached from any more when it has gone; nor does one that never rests answer.
+    const late = new Promise((resolve) => setTimeout(resolve, LEAVE_MS));
+    await Promise.race([late, chrome.debugger.sendCommand({targetId}, 'Runtime.evaluate', {expression: 'self.close()'})]);
+    await chrome.debugger.detach({targetId}).catch(() => {});
+  },
   /** @param {number} tabId @param {string} url */
   gotoTab: (tabId, url) => chrome.tabs.update(tabId, {url}),
   /**

@@ -25,6 +25,7 @@ import {Memory} from './state.js';
 import {Tabs} from './tabs.js';
 import {Traffic} from './traffic.js';
 import {Watch} from './watch.js';
+import {Workers} from './workers.js';
 
 /** @typedef {import('./ledger.js').Entry} Entry */
 /** @typedef {import('./gen/wire.js').Fence} Fence */
@@ -76,6 +77,7 @@ export class Dock {
       document: (tab, frame) => this.documents.current(tab, frame),
       domain: (name) => this.tabs.domain(name),
       paused: (tab, session, request) => this.sessions.paused(tab, session, request),
+      listed: (target) => this.workers.names().some((one) => one === target),
       room: (action) => this.ledger.room(action),
     });
     this.sessions = new Sessions(browser, this.gate, this.documents, {
@@ -91,6 +93,7 @@ export class Dock {
       this.watch.lost(tab);
       void this.sessions.letGo(tab, refuse('unavailable', FLOODED, 'have the page say less, or listen to less of it; the next command attaches anew'));
     });
+    this.workers = new Workers(browser, this.gate, (document, url) => void this.link.send({t: 'document.found', document, url}), (document) => this.#endOf(document, 'closed'));
     this.evidence = new Evidence(this.ledger, this.documents);
     this.traffic = new Traffic(this.gate, this.tabs);
     this.link = new Link(browser, {
@@ -100,7 +103,7 @@ export class Dock {
     });
     this.grants = new Grants(browser, (ask) => this.link.send({t: 'pull', ask}));
     const {gate, ledger, documents, tabs, sessions, memory, link} = this;
-    this.drain = new Drain({browser, gate, ledger, documents, tabs, sessions});
+    this.drain = new Drain({browser, gate, ledger, documents, tabs, sessions, last: () => this.#tellWorkers()});
     this.probe = new Probe({browser, gate, documents, sessions, tabs, memory, send: (result) => void link.send(result)});
     const answer = (/** @type {unknown} */ port, /** @type {any} */ message) => void this.link.answer(port, message);
     this.watch = new Watch({browser, gate, tabs, documents, sessions, send: (message) => void link.send(message)});
@@ -197,14 +200,15 @@ export class Dock {
     await Promise.all(this.tabs.all().map(({tab}) => this.documents.learn(tab).catch(learnt)));
     this.#anew = stored.run !== true || stored.anew === true;
     this.ledger.restore(stored.ledger);
-    this.documents.restore(stored.scripts, stored.groups);
+    this.documents.restore(stored.scripts, stored.groups, stored.scripted === true);
+    this.workers.restore(stored.workers);
     if (Array.isArray(stored.apart)) for (const tab of stored.apart) this.tabs.setApart(tab);
     // Those of a browser that has just begun are the ones that it came with.
     if (stored.run === true && this.#personHolds()) for (const tab of this.#early ?? []) this.tabs.setApart(tab);
     this.#early = null;
     // Not before: what a former worker stored is not to be written over unread.
     this.memory.keep(() => ({
-      run: true, anew: this.#anew, ledger: this.ledger.snapshot(), scripts: this.documents.scripts(), groups: this.documents.groups(), starts: this.link.attempt,
+      run: true, anew: this.#anew, ledger: this.ledger.snapshot(), scripts: this.documents.scripts(), groups: this.documents.groups(), starts: this.link.attempt, scripted: this.documents.everScripted(), workers: this.workers.names(),
       apart: this.tabs.apart(), probes: this.probe.tabs(),
     }));
     this.memory.touch();
@@ -309,6 +313,7 @@ export class Dock {
     this.people.tell(this.#helloHold);
     for (const [document, how] of this.#ends) this.#sendEnd(document, how);
     this.#ends.clear();
+    void this.#tellWorkers();
   }
 
   /**
@@ -441,6 +446,19 @@ export class Dock {
   /** @param {string} document @param {string} how */
   #documentEnded(document, how) {
     this.memory.touch();
+    // A worker that it leaves behind is told first: at no time nothing is listed.
+    void this.#tellWorkers().then(() => this.#endOf(document, how));
+  }
+
+  /** What may run an agent's code without a page. */
+  async #tellWorkers() {
+    if (!this.link.welcomed || !this.documents.everScripted()) return;
+    await this.workers.tell().catch((error) => note('could not list workers', error));
+    this.memory.touch();
+  }
+
+  /** @param {string} document @param {string} how */
+  #endOf(document, how) {
     if (this.link.welcomed) this.#sendEnd(document, how);
     else this.#ends.set(document, how);
   }
@@ -527,6 +545,7 @@ export class Dock {
     const scripts = this.documents.scripts().map((one) => one.tab);
     const list = new Set(named.length ? named : [...this.drain.tabs(), ...scripts]);
     this.#pageStops++;
+    const workers = named.length === 0 ? this.workers.end() : Promise.resolve();
     try {
       const attach = (/** @type {number} */ tab) =>
         this.sessions.attach(tab).catch((error) => note('could not attach to stop a page', error));
@@ -539,7 +558,8 @@ export class Dock {
         }
         await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
       }
-      this.people.stopped([...list].filter((tab) => !ended(tab)).length);
+      await workers;
+      this.people.stopped([...list].filter((tab) => !ended(tab)).length + this.workers.names().length);
     } finally {
       this.#pageStops--;
     }

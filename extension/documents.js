@@ -33,6 +33,7 @@ export class Documents {
   /** Ends that are not told while there is such a document. @type {[string, 'crashed' | 'replaced' | 'closed'][]} */ #held = [];
   /** Tabs to which a page is on its way that an agent has answered. @type {Set<number>} */ #answered = new Set();
   /** @type {Set<number>} */ #dead = new Set();
+  #everScripted = false;
   /** @type {Map<number, Set<() => void>>} */ #waiting = new Map();
   #browser;
   #events;
@@ -152,6 +153,7 @@ export class Documents {
    * @returns {boolean} whether it is the first there
    */
   script(tab, document) {
+    this.#everScripted = true;
     if (!document || this.#scripts.has(document)) return false;
     this.#scripts.set(document, tab);
     for (const other of this.#tabs.keys()) this.#spread(other);
@@ -238,8 +240,14 @@ export class Documents {
     return [...this.#scripts].map(([document, tab]) => ({document, tab}));
   }
 
-  /** @param {unknown} stored what a former worker knew @param {unknown} groups the same */
-  restore(stored, groups) {
+  /** Whether a script of an agent's has run anywhere in this browser. */
+  everScripted() {
+    return this.#everScripted;
+  }
+
+  /** @param {unknown} stored what a former worker knew @param {unknown} groups the same @param {boolean} ever the same */
+  restore(stored, groups, ever) {
+    this.#everScripted ||= ever;
     if (Array.isArray(groups)) this.#groups = new Map(groups);
     if (!Array.isArray(stored)) return;
     for (const {document, tab} of stored) {

@@ -37,6 +37,7 @@ export class Drain {
   #documents;
   #tabs;
   #sessions;
+  #last;
 
   /**
    * @param {object} parts
@@ -46,14 +47,16 @@ export class Drain {
    * @param {import('./documents.js').Documents} parts.documents
    * @param {import('./tabs.js').Tabs} parts.tabs
    * @param {import('./sessions.js').Sessions} parts.sessions
+   * @param {() => Promise<void>} parts.last what is told before a drain's end is
    */
-  constructor({browser, gate, ledger, documents, tabs, sessions}) {
+  constructor({browser, gate, ledger, documents, tabs, sessions, last}) {
     this.#browser = browser;
     this.#gate = gate;
     this.#ledger = ledger;
     this.#documents = documents;
     this.#tabs = tabs;
     this.#sessions = sessions;
+    this.#last = last;
   }
 
   get running() {
@@ -113,6 +116,7 @@ export class Drain {
     });
     const rest = Promise.all(this.#targets.map((target) => this.#settle(run, target, order)));
     await Promise.race([over, rest.then(() => this.#answers(run, epoch))]);
+    await Promise.race([over, this.#last()]);
     clearTimeout(timer);
     if (this.#run !== run) return null;
     this.#run = null;

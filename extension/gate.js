@@ -35,7 +35,7 @@ import {isWeb, originOf} from './tabs.js';
  * @typedef {object} Order one thing to be done, with what it expects
  * @property {'agent' | 'system'} by
  * @property {string} kind cdp, barrier, document, network, console, tabs, tab_create, tab_close, tab_activate,
- *   tab_blank, tab_load, watch; the system's alone: tab_goto, text
+ *   tab_blank, tab_load, watch; the system's alone: tab_goto, text, worker_close
  * @property {number} epoch
  * @property {unknown} port the native port it came by; the system's have none
  * @property {number} tab 0 if it concerns no tab
@@ -88,6 +88,7 @@ import {isWeb, originOf} from './tabs.js';
  * @property {(tab: number, frame: number) => string} document now in the frame, '' if not known
  * @property {(domain: string) => boolean} domain whether it is the host of one of the lease's origins
  * @property {(tab: number, session: string, request: unknown) => boolean} paused the lease was told of a request that is held back
+ * @property {(target: unknown) => boolean} listed a worker that a drain has told of
  * @property {(action: string) => boolean} room to record one more action
  */
 
@@ -146,7 +147,7 @@ const PROBE_ORDERS = [
 ];
 const PROBE = new Map(PROBE_ORDERS);
 const READS = new Set(['text', 'cdp']);
-const NOT_AGENTS = new Set(['tab_goto', 'text']);
+const NOT_AGENTS = new Set(['tab_goto', 'text', 'worker_close']);
 
 const BACK = 'Page.navigateToHistoryEntry';
 const REVIVES = new Set(['Page.navigate', 'Page.reload', 'tab_activate']);
@@ -287,6 +288,7 @@ function decideSystem(state, order, view) {
   if (order.kind === 'barrier') return null;
   if (order.kind === 'cdp' && SYSTEM.get(order.method)?.(order, state, view)) return null;
   if (order.kind === 'tab_close' && view.probes(order.tab)) return null;
+  if (order.kind === 'worker_close' && view.listed(order.params.target)) return null;
   const {probe} = state;
   if (probe?.epoch !== order.epoch || !PROBE.get(order.kind)?.(order, probe)) {
     return no('policy', `${order.method || order.kind} is no settlement command, nor part of a probe`);
@@ -366,6 +368,8 @@ function perform(browser, order, view) {
       return browser.blankTab(order.tab);
     case 'tab_load':
       return browser.loadTab(order.tab);
+    case 'worker_close':
+      return browser.closeWorker(order.params.target);
     case 'tab_goto':
       return browser.gotoTab(order.tab, order.params.url);
     case 'text':

@@ -78,6 +78,8 @@ export const REPORT_MS = 25;
 export const UNDER_WAY_MS = 200;
 /** How often the browser is asked whether something has come about. */
 export const LOOK_MS = 20;
+/** How often it is looked whether a worker that was told has gone. */
+export const WORKER_LOOK_MS = 1_000;
 /** How often a probe looks; a text that is the same twice has come to rest. */
 export const PROBE_LOOK_MS = 100;
 /** How often, at most, what a restart of the worker must not lose is stored. */

@@ -540,6 +540,8 @@ func (d *daemon) hear(c *conn) {
 		d.enqueue(in)
 	case "drained":
 		d.enqueue(heard.Drained(name, decode[wire.Drained](text)))
+	case "document.found":
+		d.enqueue(heard.DocumentFound(name, decode[wire.DocumentFound](text)))
 	case "document.ended":
 		d.enqueue(heard.DocumentEnded(name, decode[wire.DocumentEnded](text)))
 	case "report":

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // change moves control of a slot. The epoch rises, whatever was asked under the
@@ -254,12 +255,32 @@ func (t *tx) blocks(s *Slot, agent AgentName) []block {
 				if d.Document == "" {
 					private(CodeBusy, false, anyPageMay, "any page may still hold a script of %s, in which is not known any more; stop the browser: sessiondock slot stop %s", d.Agent, s.Name)
 				} else {
-					private(CodeBusy, false, "a page with another agent's script is still open", "a page with a script of %s is still open: %s; reload or close it, or stop it: sessiondock takeover %s --stop-page", d.Agent, d.URL, s.Name)
+					private(CodeBusy, false, "a page with another agent's script is still open", "%s; %s", d.held(), d.mend(s.Name))
 				}
 			}
 		}
 	}
 	return out
+}
+
+// isWorker says whether it is no page, but a worker that outlives pages.
+func (d DocNow) isWorker() bool { return strings.HasPrefix(string(d.Document), "worker:") }
+
+// held says where an agent's script may still run.
+func (d DocNow) held() string {
+	if d.isWorker() {
+		return fmt.Sprintf("a worker with a script of %s is still there: %s", d.Agent, d.URL)
+	}
+	return fmt.Sprintf("a page with a script of %s is still open: %s", d.Agent, d.URL)
+}
+
+// mend says how that ends.
+func (d DocNow) mend(slot SlotName) string {
+	end := fmt.Sprintf("sessiondock takeover %s --stop-page", slot)
+	if d.isWorker() {
+		return "stop it: " + end
+	}
+	return "reload or close it, or stop it: " + end
 }
 
 // anyPageMay is what an agent is told of another's scripts where nobody knows any more in

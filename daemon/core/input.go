@@ -248,6 +248,12 @@ type (
 		Reports   []Report
 		Documents []DocNow // agent_script documents that are still open
 	}
+	DocumentFound struct {
+		Slot     SlotName
+		Nonce    Nonce
+		Document DocumentID
+		URL      string
+	}
 	DocumentEnded struct {
 		Slot     SlotName
 		Nonce    Nonce
@@ -394,6 +400,7 @@ func (Hello) input()            {}
 func (LinkLost) input()         {}
 func (Fenced) input()           {}
 func (Drained) input()          {}
+func (DocumentFound) input()    {}
 func (DocumentEnded) input()    {}
 func (Reported) input()         {}
 func (Pull) input()             {}

@@ -53,7 +53,8 @@ var Kinds = []KindInfo{
 	{"handback", "slot", "a person gave control back, at a new epoch"},
 	{"fenced", "slot", "the extension acknowledged the fence: nothing older is dispatched from then on"},
 	{"drained", "slot", "the drain of what was dispatched before has ended"},
-	{"document ended", "slot", "a page with an agent's script is gone"},
+	{"document found", "slot", "a worker that may run an agent's code is there"},
+	{"document ended", "slot", "a page with an agent's script, or such a worker, is gone"},
 	{"stop page", "slot", "pages with an agent's work are to be ended"},
 
 	{"admitted", "slot lease action", "an action passed the first gate"},

@@ -271,6 +271,26 @@ func (t *tx) drained(in Drained) *Error {
 	return nil
 }
 
+// maxScripts bounds the list of what may hold an agent's script.
+const maxScripts = 1024
+
+// documentFound lists a worker with the pages that hold an agent's script.
+func (t *tx) documentFound(in DocumentFound) *Error {
+	t.by = "extension"
+	if !t.linked(in.Slot, in.Nonce) {
+		return stale(in.Slot)
+	}
+	s := t.seeSlot(in.Slot)
+	if in.Document == "" || len(s.Scripts) >= maxScripts || slices.ContainsFunc(s.Scripts, func(d DocNow) bool { return d.Document == in.Document }) {
+		return nil
+	}
+	s = t.slot(in.Slot)
+	s.Scripts = append(s.Scripts, DocNow{Document: in.Document, URL: in.URL, Why: "agent_script", Agent: t.scriptAgent(s, in.Document)})
+	t.log("document found", s, "", "", "a worker that may run an agent's code")
+	t.touch(s.Name)
+	return nil
+}
+
 func (t *tx) documentEnded(in DocumentEnded) *Error {
 	t.by = "extension"
 	if !t.linked(in.Slot, in.Nonce) {

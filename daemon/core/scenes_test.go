@@ -546,3 +546,28 @@ func TestAnOfferSaysWhoWaitsForAPage(t *testing.T) {
 		t.Errorf("offered: %+v", st.Offer)
 	}
 }
+
+// A worker that outlives the page of an agent keeps others out as that page does.
+func TestAWorkerIsListedAsAPageIs(t *testing.T) {
+	w := prepared(t)
+	l := w.acquire("token-a")
+	w.must(core.Release{Lease: l.ID, Cap: l.CapHash})
+	found := core.DocumentFound{Slot: "shop", Nonce: nonce, Document: "worker:W1", URL: "blob:http://shop"}
+	w.must(core.Fenced{Slot: "shop", Nonce: nonce, Epoch: w.slot().Epoch})
+	w.must(found)
+	w.must(found)
+	w.must(core.Drained{Slot: "shop", Nonce: nonce, Epoch: w.slot().Epoch})
+	w.do(core.DocumentFound{Slot: "shop", Nonce: "old", Document: "worker:W2"})
+	st := core.StatusOf(w.s, w.now, "shop")
+	if len(st.Local.Documents) != 1 || st.Local.State != "running" || !strings.Contains(st.Offer.Why[0], "a worker with a script of agent-a is still there: blob:http://shop") {
+		t.Fatalf("local %+v, offer %+v", st.Local, st.Offer)
+	}
+	w.must(core.Takeover{Slot: "shop", Surface: "cli", By: "human:cli"})
+	w.must(core.Fenced{Slot: "shop", Nonce: nonce, Epoch: w.slot().Epoch})
+	w.must(found)
+	w.must(core.StopPage{Slot: "shop", By: "human:cli"})
+	w.must(core.DocumentEnded{Slot: "shop", Nonce: nonce, Document: "worker:W1", How: "closed"})
+	if st := core.StatusOf(w.s, w.now, "shop"); len(st.Local.Documents) != 0 {
+		t.Errorf("still listed: %+v", st.Local.Documents)
+	}
+}

@@ -104,13 +104,11 @@ func StatusOf(s *State, now Now, name SlotName) *Status {
 func othersWait(slot *Slot) []string {
 	why := []string{}
 	for _, d := range slot.Scripts {
-		page := "any page may still hold a script of " + string(d.Agent)
-		mend := "sessiondock slot stop " + string(slot.Name)
-		if d.Document != "" {
-			page = "a page with a script of " + string(d.Agent) + " is still open: " + d.URL
-			mend = "reload or close it, or: sessiondock takeover " + string(slot.Name) + " --stop-page"
+		if d.Document == "" {
+			why = append(why, fmt.Sprintf("not to other agents yet: any page may still hold a script of %s; sessiondock slot stop %s", d.Agent, slot.Name))
+			continue
 		}
-		why = append(why, "not to other agents yet: "+page+"; "+mend)
+		why = append(why, "not to other agents yet: "+d.held()+"; "+d.mend(slot.Name))
 	}
 	return why
 }

@@ -108,6 +108,8 @@ func (t *tx) decide(in Input) *Error {
 		return t.fenced(in)
 	case Drained:
 		return t.drained(in)
+	case DocumentFound:
+		return t.documentFound(in)
 	case DocumentEnded:
 		return t.documentEnded(in)
 	case Reported:

@@ -32,6 +32,11 @@ func Drained(slot core.SlotName, m *wire.Drained) core.Drained {
 	return core.Drained{Slot: slot, Nonce: m.Nonce, Epoch: m.Epoch, Reports: reports(m.Actions), Documents: openInput(m.Documents)}
 }
 
+// DocumentFound tells of a worker that may run an agent's code.
+func DocumentFound(slot core.SlotName, m *wire.DocumentFound) core.DocumentFound {
+	return core.DocumentFound{Slot: slot, Nonce: m.Nonce, Document: core.DocumentID(clip(string(m.Document), 128)), URL: cleanURL(m.URL)}
+}
+
 // DocumentEnded tells of a document with an agent's script.
 func DocumentEnded(slot core.SlotName, m *wire.DocumentEnded) core.DocumentEnded {
 	return core.DocumentEnded{Slot: slot, Nonce: m.Nonce, Document: m.Document, How: m.How}

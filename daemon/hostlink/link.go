@@ -266,6 +266,7 @@ var handlers = map[string]func(*link, context.Context, []byte) error{
 	"hello":          on((*link).hello),
 	"fenced":         on((*link).fenced),
 	"drained":        on((*link).drained),
+	"document.found": on((*link).documentFound),
 	"document.ended": on((*link).documentEnded),
 	"report":         on((*link).report),
 	"pull":           on((*link).pull),
@@ -318,6 +319,11 @@ func (l *link) fenced(_ context.Context, m *wire.Fenced) *core.Error {
 
 func (l *link) drained(_ context.Context, m *wire.Drained) *core.Error {
 	l.s.Engine.Enqueue(heard.Drained(l.slot, m))
+	return nil
+}
+
+func (l *link) documentFound(_ context.Context, m *wire.DocumentFound) *core.Error {
+	l.s.Engine.Enqueue(heard.DocumentFound(l.slot, m))
 	return nil
 }
 

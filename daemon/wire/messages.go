@@ -156,6 +156,15 @@ type Document struct {
 	How string `json:"how" enum:"barrier,ended,lost,open"`
 }
 
+// DocumentFound reports a shared worker that may run an agent's code (X to D): it outlives
+// the page that made it. It is listed as a document with an agent's script is, and its end is
+// a DocumentEnded. It is told again with each drain.
+type DocumentFound struct {
+	Nonce    core.Nonce      `json:"nonce"`
+	Document core.DocumentID `json:"document"` // worker:NAME
+	URL      string          `json:"url"`
+}
+
 // DocumentEnded reports that a document with an agent's script is gone (X to D).
 type DocumentEnded struct {
 	Nonce    core.Nonce      `json:"nonce"`
@@ -495,6 +504,7 @@ var Messages = []struct {
 	{"fence", "D", "X", Fence{}},
 	{"fenced", "X", "D", Fenced{}},
 	{"drained", "X", "D", Drained{}},
+	{"document.found", "X", "D", DocumentFound{}},
 	{"document.ended", "X", "D", DocumentEnded{}},
 	{"report", "X", "D", Report{}},
 	{"forget", "D", "X", Forget{}},

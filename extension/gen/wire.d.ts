@@ -759,6 +759,19 @@ export interface Drained {
   documents: Document[] | null;
 }
 
+/**
+ * DocumentFound reports a shared worker that may run an agent's code (X to D): it
+ * outlives the page that made it. It is listed as a document with an agent's script is,
+ * and its end is a DocumentEnded. It is told again with each drain.
+ */
+export interface DocumentFound {
+  t: 'document.found';
+  nonce: Nonce;
+  /** worker:NAME */
+  document: DocumentID;
+  url: string;
+}
+
 /** DocumentEnded reports that a document with an agent's script is gone (X to D). */
 export interface DocumentEnded {
   t: 'document.ended';
@@ -1143,6 +1156,7 @@ export type Message =
   | Fence
   | Fenced
   | Drained
+  | DocumentFound
   | DocumentEnded
   | Report
   | Forget

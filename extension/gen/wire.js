@@ -399,6 +399,11 @@ export const MESSAGES = Object.freeze({
     actions: { kind: 'array', nullable: true, element: { kind: 'object', struct: 'ActionReport' } },
     documents: { kind: 'array', nullable: true, element: { kind: 'object', struct: 'Document' } },
   },
+  'document.found': {
+    nonce: { kind: 'string' },
+    document: { kind: 'string' },
+    url: { kind: 'string' },
+  },
   'document.ended': {
     nonce: { kind: 'string' },
     document: { kind: 'string' },

@@ -395,6 +395,11 @@ var MESSAGES = Object.freeze({
     actions: { kind: "array", nullable: true, element: { kind: "object", struct: "ActionReport" } },
     documents: { kind: "array", nullable: true, element: { kind: "object", struct: "Document" } }
   },
+  "document.found": {
+    nonce: { kind: "string" },
+    document: { kind: "string" },
+    url: { kind: "string" }
+  },
   "document.ended": {
     nonce: { kind: "string" },
     document: { kind: "string" },
@@ -1004,6 +1009,7 @@ var ANSWER_MS = 1e3;
 var REPORT_MS = 25;
 var UNDER_WAY_MS = 200;
 var LOOK_MS = 20;
+var WORKER_LOOK_MS = 1e3;
 var PROBE_LOOK_MS = 100;
 var STORE_MS = 500;
 var OVERTAKEN_MS = 1e3;
@@ -1299,6 +1305,17 @@ var browser = {
     } finally {
       chrome.debugger.onEvent.removeListener(hears);
     }
+  },
+  /**
+   * Ends a shared worker, which does that itself when it is asked to.
+   * @param {string} targetId the browser's name of it
+   */
+  closeWorker: async (targetId) => {
+    await chrome.debugger.attach({ targetId }, "1.3");
+    const late = new Promise((resolve) => setTimeout(resolve, LEAVE_MS));
+    await Promise.race([late, chrome.debugger.sendCommand({ targetId }, "Runtime.evaluate", { expression: "self.close()" })]);
+    await chrome.debugger.detach({ targetId }).catch(() => {
+    });
   },
   /** @param {number} tabId @param {string} url */
   gotoTab: (tabId, url) => chrome.tabs.update(tabId, { url }),
@@ -1620,6 +1637,7 @@ var Drain = class {
   #documents;
   #tabs;
   #sessions;
+  #last;
   /**
    * @param {object} parts
    * @param {import('./browser.js').Browser} parts.browser
@@ -1628,14 +1646,16 @@ var Drain = class {
    * @param {import('./documents.js').Documents} parts.documents
    * @param {import('./tabs.js').Tabs} parts.tabs
    * @param {import('./sessions.js').Sessions} parts.sessions
+   * @param {() => Promise<void>} parts.last what is told before a drain's end is
    */
-  constructor({ browser: browser2, gate, ledger, documents, tabs, sessions }) {
+  constructor({ browser: browser2, gate, ledger, documents, tabs, sessions, last: last2 }) {
     this.#browser = browser2;
     this.#gate = gate;
     this.#ledger = ledger;
     this.#documents = documents;
     this.#tabs = tabs;
     this.#sessions = sessions;
+    this.#last = last2;
   }
   get running() {
     return this.#run !== null;
@@ -1702,6 +1722,7 @@ var Drain = class {
     });
     const rest = Promise.all(this.#targets.map((target) => this.#settle(run, target, order)));
     await Promise.race([over, rest.then(() => this.#answers(run, epoch))]);
+    await Promise.race([over, this.#last()]);
     clearTimeout(timer);
     if (this.#run !== run) return null;
     this.#run = null;
@@ -2169,6 +2190,7 @@ var Documents = class {
   #answered = /* @__PURE__ */ new Set();
   /** @type {Set<number>} */
   #dead = /* @__PURE__ */ new Set();
+  #everScripted = false;
   /** @type {Map<number, Set<() => void>>} */
   #waiting = /* @__PURE__ */ new Map();
   #browser;
@@ -2274,6 +2296,7 @@ var Documents = class {
    * @returns {boolean} whether it is the first there
    */
   script(tab, document2) {
+    this.#everScripted = true;
     if (!document2 || this.#scripts.has(document2)) return false;
     this.#scripts.set(document2, tab);
     for (const other of this.#tabs.keys()) this.#spread(other);
@@ -2348,8 +2371,13 @@ var Documents = class {
   scripts() {
     return [...this.#scripts].map(([document2, tab]) => ({ document: document2, tab }));
   }
-  /** @param {unknown} stored what a former worker knew @param {unknown} groups the same */
-  restore(stored, groups) {
+  /** Whether a script of an agent's has run anywhere in this browser. */
+  everScripted() {
+    return this.#everScripted;
+  }
+  /** @param {unknown} stored what a former worker knew @param {unknown} groups the same @param {boolean} ever the same */
+  restore(stored, groups, ever) {
+    this.#everScripted ||= ever;
     if (Array.isArray(groups)) this.#groups = new Map(groups);
     if (!Array.isArray(stored)) return;
     for (const { document: document2, tab } of stored) {
@@ -2535,7 +2563,7 @@ var PROBE_ORDERS = [
 ];
 var PROBE = new Map(PROBE_ORDERS);
 var READS = /* @__PURE__ */ new Set(["text", "cdp"]);
-var NOT_AGENTS = /* @__PURE__ */ new Set(["tab_goto", "text"]);
+var NOT_AGENTS = /* @__PURE__ */ new Set(["tab_goto", "text", "worker_close"]);
 var BACK = "Page.navigateToHistoryEntry";
 var REVIVES = /* @__PURE__ */ new Set(["Page.navigate", "Page.reload", "tab_activate"]);
 var RELEASES = /* @__PURE__ */ new Set(["Runtime.runIfWaitingForDebugger", "Page.handleJavaScriptDialog", "Page.stopLoading"]);
@@ -2635,6 +2663,7 @@ function decideSystem(state, order, view) {
   if (order.kind === "barrier") return null;
   if (order.kind === "cdp" && SYSTEM.get(order.method)?.(order, state, view)) return null;
   if (order.kind === "tab_close" && view.probes(order.tab)) return null;
+  if (order.kind === "worker_close" && view.listed(order.params.target)) return null;
   const { probe } = state;
   if (probe?.epoch !== order.epoch || !PROBE.get(order.kind)?.(order, probe)) {
     return no("policy", `${order.method || order.kind} is no settlement command, nor part of a probe`);
@@ -2696,6 +2725,8 @@ function perform(browser2, order, view) {
       return browser2.blankTab(order.tab);
     case "tab_load":
       return browser2.loadTab(order.tab);
+    case "worker_close":
+      return browser2.closeWorker(order.params.target);
     case "tab_goto":
       return browser2.gotoTab(order.tab, order.params.url);
     case "text":
@@ -4993,6 +5024,97 @@ var Watch = class {
   }
 };
 
+// workers.js
+var MADE = /^(blob|data):/;
+var named = (id) => `worker:${id}`;
+var Workers = class {
+  /** Those that were told: the browser's names of them. @type {Set<string>} */
+  #told = /* @__PURE__ */ new Set();
+  /** @type {ReturnType<typeof setTimeout> | null} */
+  #looking = null;
+  #browser;
+  #gate;
+  #found;
+  #ended;
+  /**
+   * @param {import('./browser.js').Browser} browser @param {import('./gate.js').Gate} gate
+   * @param {(document: string, url: string) => void} found @param {(document: string) => void} ended
+   */
+  constructor(browser2, gate, found, ended) {
+    this.#browser = browser2;
+    this.#gate = gate;
+    this.#found = found;
+    this.#ended = ended;
+  }
+  /** @returns {Promise<{id: string, url: string}[]>} */
+  async #there() {
+    const all = await this.#browser.debugTargets();
+    return all.filter(({ type, url }) => type === "worker" && MADE.test(url));
+  }
+  /** Tells of those that are there now, once more of those that were told. */
+  async tell() {
+    for (const { id, url } of await this.#there()) {
+      this.#told.add(id);
+      this.#found(named(id), withoutQuery(url));
+    }
+    this.#again();
+  }
+  /** For storing. */
+  names() {
+    return [...this.#told];
+  }
+  /** @param {unknown} stored what a former life of the extension's worker has told */
+  restore(stored) {
+    if (Array.isArray(stored)) for (const id of stored) this.#told.add(String(id));
+    this.#again();
+  }
+  /** Ends all that were told. That they have gone is seen, not taken for granted. */
+  async end() {
+    await Promise.all(
+      [...this.#told].map(async (id) => {
+        const { epoch } = this.#gate;
+        const { refused, sent } = this.#gate.dispatch({
+          by: "system",
+          kind: "worker_close",
+          epoch,
+          port: null,
+          tab: 0,
+          frame: 0,
+          document: "",
+          method: "",
+          params: { target: id },
+          monoMs: Infinity,
+          wallMs: Infinity,
+          action: "",
+          seq: 0,
+          effect: false,
+          script: false
+        });
+        if (refused) note("a worker was not ended", refused.message);
+        await sent?.catch((error) => note("a worker was not ended", error));
+      })
+    );
+    await this.#look();
+  }
+  #again() {
+    if (this.#told.size > 0) this.#looking ??= setTimeout(() => void this.#look(), WORKER_LOOK_MS);
+  }
+  async #look() {
+    if (this.#looking) clearTimeout(this.#looking);
+    this.#looking = null;
+    const there = await this.#there().catch(() => null);
+    if (there) {
+      const ids = new Set(there.map(({ id }) => id));
+      for (const id of [...this.#told]) {
+        if (ids.has(id)) continue;
+        this.#told.delete(id);
+        this.#ended(named(id));
+      }
+    }
+    this.#again();
+  }
+};
+
 // dock.js
 var CRASH_AGAIN_MS = 500;
 var FLOODED = "the page’s events came faster than they could be passed on, so its debugging was ended";
@@ -5044,6 +5166,7 @@ var Dock = class {
       document: (tab, frame) => this.documents.current(tab, frame),
       domain: (name) => this.tabs.domain(name),
       paused: (tab, session, request) => this.sessions.paused(tab, session, request),
+      listed: (target) => this.workers.names().some((one) => one === target),
       room: (action) => this.ledger.room(action)
     });
     this.sessions = new Sessions(browser2, this.gate, this.documents, {
@@ -5059,6 +5182,7 @@ var Dock = class {
       this.watch.lost(tab);
       void this.sessions.letGo(tab, refuse("unavailable", FLOODED, "have the page say less, or listen to less of it; the next command attaches anew"));
     });
+    this.workers = new Workers(browser2, this.gate, (document2, url) => void this.link.send({ t: "document.found", document: document2, url }), (document2) => this.#endOf(document2, "closed"));
     this.evidence = new Evidence(this.ledger, this.documents);
     this.traffic = new Traffic(this.gate, this.tabs);
     this.link = new Link(browser2, {
@@ -5068,7 +5192,7 @@ var Dock = class {
     });
     this.grants = new Grants(browser2, (ask) => this.link.send({ t: "pull", ask }));
     const { gate, ledger, documents, tabs, sessions, memory, link } = this;
-    this.drain = new Drain({ browser: browser2, gate, ledger, documents, tabs, sessions });
+    this.drain = new Drain({ browser: browser2, gate, ledger, documents, tabs, sessions, last: () => this.#tellWorkers() });
     this.probe = new Probe({ browser: browser2, gate, documents, sessions, tabs, memory, send: (result) => void link.send(result) });
     const answer = (port, message) => void this.link.answer(port, message);
     this.watch = new Watch({ browser: browser2, gate, tabs, documents, sessions, send: (message) => void link.send(message) });
@@ -5158,7 +5282,8 @@ var Dock = class {
     await Promise.all(this.tabs.all().map(({ tab }) => this.documents.learn(tab).catch(learnt)));
     this.#anew = stored.run !== true || stored.anew === true;
     this.ledger.restore(stored.ledger);
-    this.documents.restore(stored.scripts, stored.groups);
+    this.documents.restore(stored.scripts, stored.groups, stored.scripted === true);
+    this.workers.restore(stored.workers);
     if (Array.isArray(stored.apart)) for (const tab of stored.apart) this.tabs.setApart(tab);
     if (stored.run === true && this.#personHolds()) for (const tab of this.#early ?? []) this.tabs.setApart(tab);
     this.#early = null;
@@ -5169,6 +5294,8 @@ var Dock = class {
       scripts: this.documents.scripts(),
       groups: this.documents.groups(),
       starts: this.link.attempt,
+      scripted: this.documents.everScripted(),
+      workers: this.workers.names(),
       apart: this.tabs.apart(),
       probes: this.probe.tabs()
     }));
@@ -5277,6 +5404,7 @@ var Dock = class {
     this.people.tell(this.#helloHold);
     for (const [document2, how] of this.#ends) this.#sendEnd(document2, how);
     this.#ends.clear();
+    void this.#tellWorkers();
   }
   /**
    * Everything up to the answer happens in this one turn: from its end on, nothing
@@ -5396,6 +5524,16 @@ var Dock = class {
   /** @param {string} document @param {string} how */
   #documentEnded(document2, how) {
     this.memory.touch();
+    void this.#tellWorkers().then(() => this.#endOf(document2, how));
+  }
+  /** What may run an agent's code without a page. */
+  async #tellWorkers() {
+    if (!this.link.welcomed || !this.documents.everScripted()) return;
+    await this.workers.tell().catch((error) => note("could not list workers", error));
+    this.memory.touch();
+  }
+  /** @param {string} document @param {string} how */
+  #endOf(document2, how) {
     if (this.link.welcomed) this.#sendEnd(document2, how);
     else this.#ends.set(document2, how);
   }
@@ -5468,10 +5606,11 @@ var Dock = class {
       note(`refused to stop pages under epoch ${epoch}`);
       return;
     }
-    const named = (tabs ?? []).map((one) => one.tab);
+    const named2 = (tabs ?? []).map((one) => one.tab);
     const scripts = this.documents.scripts().map((one) => one.tab);
-    const list = new Set(named.length ? named : [...this.drain.tabs(), ...scripts]);
+    const list = new Set(named2.length ? named2 : [...this.drain.tabs(), ...scripts]);
     this.#pageStops++;
+    const workers = named2.length === 0 ? this.workers.end() : Promise.resolve();
     try {
       const attach = (tab) => this.sessions.attach(tab).catch((error) => note("could not attach to stop a page", error));
       await Promise.all([...list].map(attach));
@@ -5482,7 +5621,8 @@ var Dock = class {
         }
         await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
       }
-      this.people.stopped([...list].filter((tab) => !ended(tab)).length);
+      await workers;
+      this.people.stopped([...list].filter((tab) => !ended(tab)).length + this.workers.names().length);
     } finally {
       this.#pageStops--;
     }

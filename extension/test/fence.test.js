@@ -392,7 +392,8 @@ test('a script counts in every window that its page can name and has the origin 
   it.fake.commit(1, 'D6');
   await until('looked', () => !it.dock.documents.scripted('D1'));
   assert.deepEqual(listed(4), ['D2', 'D6']);
-  assert.equal(it.port.last('document.ended').document, 'D1', 'told with the list that has the others');
+  await settle();
+  assert.equal(it.port.last('document.ended').document, 'D1', 'told after the list that has the others');
   // Another worker goes on with the list, and with who opened what.
   await until('stored', () => it.fake.session.scripts?.length === 2);
   const next = await rig({tabs, before: (fake) => Object.assign(fake, {local: it.fake.local, session: structuredClone(it.fake.session)})});
@@ -434,6 +435,7 @@ test('a crash settles what was open: ended, and its commands are answered', asyn
   it.fake.emit('debuggerEvent', 1, '', 'Inspector.targetCrashed', {});
   assert.deepEqual([it.result(n).ok, it.result(n).dispatched], [false, true]);
   assert.deepEqual([it.report('A1').how, it.report('A1').open], ['ended', 0]);
+  await settle();
   assert.deepEqual([it.port.last('document.ended').document, it.port.last('document.ended').how], ['D1', 'crashed']);
 });
 
