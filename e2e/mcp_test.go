@@ -238,12 +238,33 @@ func TestToolsTellOfADialog(t *testing.T) {
 		t.Errorf("the evaluation came to %q", got)
 	}
 
+	// The next dialog comes long after the first is answered: nothing stands in line meanwhile.
+	u.says("browser_evaluate", args{"function": "(async () => { confirm('first'); await new Promise((then) => setTimeout(then, 7000)); confirm('second'); return 8 })()"}, `"first"`)
+	told = soon("what goes on after a dialog")
+	u.says("browser_handle_dialog", args{"accept": true}, "dialog: done", "not over yet: OUTCOME UNKNOWN so far, it goes on in the page", "do NOT do it again")
+	told()
+	u.says("session_action", nil)
+	for begun := time.Now(); ; time.Sleep(200 * time.Millisecond) {
+		text, failed := u.call("browser_snapshot", nil)
+		if !failed || time.Since(begun) > 15*time.Second {
+			t.Fatalf("the second dialog: %s", text)
+		}
+		if strings.Contains(text, `"second"`) {
+			break
+		}
+	}
+	if got := u.says("browser_handle_dialog", args{"accept": true}); !strings.HasSuffix(got, "\n8") {
+		t.Errorf("the evaluation came to %q", got)
+	}
+
 	// One that comes when nothing waits: what is asked for next is not begun.
 	u.says("browser_click", args{"target": u.target(page, `button "Later"`)}, "done")
 	time.Sleep(time.Second)
 	told = soon("what is not begun")
 	u.refuses("browser_click", args{"target": u.target(page, `button "Delete"`)}, "not done; nothing was sent", `an alert: "Too late"`, "browser_handle_dialog")
 	u.refuses("browser_snapshot", nil, `"Too late"`)
+	u.refuses("browser_press_key", args{"key": "x"}, "not done; nothing was sent", `"Too late"`)
+	u.refuses("browser_evaluate", args{"function": "document.title = 'ran behind it'"}, "not done; nothing was sent", `"Too late"`)
 	u.refuses("browser_navigate", args{"url": u.page}, `"Too late"`)
 	told()
 	u.says("browser_handle_dialog", args{"accept": true})

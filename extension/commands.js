@@ -24,6 +24,8 @@ const NO_TAB = new Set(['tabs', 'tab_create', 'watch']);
 
 /** What a page with a dialog leaves waiting: whatever is asked of the page. */
 const OF_A_PAGE = new Set(['cdp', 'barrier', 'document', 'console']);
+/** Whether an order waits with its page for a dialog. DevTools clients are told of dialogs anyway. @param {Order} order */
+const waitsWithPage = ({kind, method, raw}) => !raw && OF_A_PAGE.has(kind) && method !== 'Page.handleJavaScriptDialog';
 const NEEDS_DEBUGGER = new Set(['cdp', 'console']);
 
 export class Commands {
@@ -75,11 +77,11 @@ export class Commands {
       frame: expect.frame ?? 0, document: expect.document ?? '',
       method: cmd.kind === 'cdp' ? cmd.method ?? '' : '', params: cmd.params ?? {}, session: cmd.session ?? '',
       monoMs: this.#browser.monoMs() + cmd.left_ms, wallMs: this.#browser.wallMs() + cmd.left_ms,
-      action: cmd.action, seq: cmd.seq, effect: cmd.effect, script: cmd.script,
+      action: cmd.action, seq: cmd.seq, effect: cmd.effect, script: cmd.script, raw: cmd.raw === true,
     };
     const fail = (/** @type {Refusal} */ error) => this.#refuse(order, error);
     this.#waiting.add(order);
-    if (this.#sessions.shown(order.tab)) this.#tellWaits(order);
+    if (this.#sessions.shown(order.tab) && !order.effect) this.#tellWaits(order);
     if (order.tab === 0 && !NO_TAB.has(order.kind)) {
       // Whether the epoch has ended is the more useful answer of the two.
       fail(this.#gate.check(order) ?? refuse('not_found', 'this lease has no tab', 'open one: the verb tabs with op new'));
@@ -101,21 +103,28 @@ export class Commands {
 
   /** Tells the host why an order is not answered: what answers a dialog itself is. @param {Order} order */
   #tellWaits(order) {
-    if (!OF_A_PAGE.has(order.kind) || order.method === 'Page.handleJavaScriptDialog' || this.#stale(order)) return;
-    const shown = this.#sessions.shown(order.tab);
-    /** @type {any} */
-    const message = {t: 'cmd.waits', seq: order.seq};
-    if (shown) {
-      const tells = this.#tabs.allowed(this.#urlOf(order.tab)) && this.#tabs.allowed(shown.url);
-      const text = (/** @type {string} */ it) => (tells ? it.slice(0, MAX_DIALOG_TEXT) : '');
-      message.dialog = {kind: shown.kind.slice(0, MAX_WORD), message: text(shown.message), default: text(shown.default)};
-    }
-    this.#answer(order.port, message);
+    if (!waitsWithPage(order) || this.#gate.check(order)) return;
+    const dialog = this.#dialogOf(order.tab);
+    this.#answer(order.port, {t: 'cmd.waits', seq: order.seq, ...(dialog && {dialog})});
+  }
+
+  /** What is told of the dialog in a tab: of one beyond the origins, that it is there. @param {number} tab */
+  #dialogOf(tab) {
+    const shown = this.#sessions.shown(tab);
+    if (!shown) return null;
+    const tells = this.#tabs.allowed(this.#urlOf(tab)) && this.#tabs.allowed(shown.url);
+    const text = (/** @type {string} */ it) => (tells ? it.slice(0, MAX_DIALOG_TEXT) : '');
+    return {kind: shown.kind.slice(0, MAX_WORD), message: text(shown.message), default: text(shown.default)};
   }
 
   /** @param {Order} order */
   #run(order) {
     const document = order.tab ? this.#documents.current(order.tab) : '';
+    if (order.effect && waitsWithPage(order) && this.#sessions.shown(order.tab) && !this.#gate.check(order)) {
+      // The browser would drop it, or do it in the page that comes of the answer.
+      this.#refuse(order, refuse('conflict', 'the page shows a dialog', 'answer it'), this.#dialogOf(order.tab));
+      return;
+    }
     const {refused, sent} = this.#gate.dispatch(order);
     if (refused) {
       this.#refuse(order, refused);
@@ -296,10 +305,13 @@ export class Commands {
     this.#answer(order.port, {t: 'cmd.result', seq: order.seq, ok: false, dispatched: true, error});
   }
 
-  /** It was not dispatched. @param {Order} order @param {Refusal} error */
-  #refuse(order, error) {
+  /**
+   * It was not dispatched.
+   * @param {Order} order @param {Refusal} error @param {object | null} [dialog] because of which
+   */
+  #refuse(order, error, dialog = null) {
     this.#waiting.delete(order);
-    this.#answer(order.port, {t: 'cmd.result', seq: order.seq, ok: false, dispatched: false, error});
+    this.#answer(order.port, {t: 'cmd.result', seq: order.seq, ok: false, dispatched: false, error, ...(dialog && {dialog})});
   }
 
   /**

@@ -30,7 +30,7 @@ import {Workers} from './workers.js';
 /** @typedef {import('./ledger.js').Entry} Entry */
 /** @typedef {import('./gen/wire.js').Fence} Fence */
 
-/** How often it is looked whether renderers have been seen to end. */
+/** How often a renderer that has not been seen to end is ended once more. */
 const CRASH_AGAIN_MS = 500;
 const FLOODED = 'the page’s events came faster than they could be passed on, so its debugging was ended';
 

@@ -13,6 +13,7 @@
  * how it ended.
  */
 
+import {UNHEARD} from './ledger.js';
 import {MAX_ERROR, MAX_ID, MAX_REQUESTS, MAX_URL, MAX_WORD} from './limits.js';
 
 /** @typedef {import('./ledger.js').Entry} Entry */
@@ -176,7 +177,7 @@ export class Evidence {
       ended_ms: 0,
     };
     if (this.#open.size >= MAX_REQUESTS) {
-      this.#ledger.request(entry, {...request, state: 'failed', error: 'how it ended was not heard'});
+      this.#ledger.request(entry, {...request, state: 'failed', error: UNHEARD});
       this.#ledger.beyond(entry);
       return;
     }

@@ -49,6 +49,7 @@ import {isWeb, originOf} from './tabs.js';
  * @property {string} action
  * @property {number} seq
  * @property {boolean} effect
+ * @property {boolean} [raw] a DevTools client's own
  * @property {boolean} script
  * @property {string} [dialog] the kind of dialog that a system order answers
  */

@@ -57,6 +57,8 @@ import {MAX_ACTIONS, MAX_EVIDENCE, OVERTAKEN_MS, WATCH_MS} from './limits.js';
  * @property {number} fencedMs wall clock of the end of its epoch, 0 before
  */
 
+/** The error of a request of whose end nothing is told. */
+export const UNHEARD = 'how it ended was not heard';
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 export class Ledger {
@@ -445,12 +447,16 @@ export function quiet({how, open, requests, more, downloads}) {
 
 /**
  * Reports that fit where the whole ones do not: they say how many requests there were,
- * and that something is downloaded.
+ * whether one of them can have changed something, and that something is downloaded.
  * @param {ActionReport} whole @returns {ActionReport}
  */
 export function brief(whole) {
-  const {requests, downloads, more} = whole;
-  return {...whole, requests: [], more: more + (requests?.length ?? 0), downloads: (downloads ?? []).slice(0, 1)};
+  const {downloads, more} = whole;
+  const requests = whole.requests ?? [];
+  const one = requests.find(({method}) => !SAFE.has(method));
+  /** @type {RequestReport[]} */
+  const left = one ? [{...one, id: 'left out', url: '', state: 'failed', status: 0, error: UNHEARD}] : [];
+  return {...whole, requests: left, more: more + requests.length, downloads: (downloads ?? []).slice(0, 1)};
 }
 
 /** @param {Entry} entry @returns {ActionReport} */

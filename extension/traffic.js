@@ -6,6 +6,7 @@
  * a frame beyond the lease's origins is not among it.
  */
 
+import {UNHEARD} from './ledger.js';
 import {MAX_ERROR, MAX_REQUESTS, MAX_TRAFFIC, MAX_URL, MAX_WORD} from './limits.js';
 
 /**
@@ -56,7 +57,7 @@ export class Traffic {
     };
     list.seen.push(seen);
     if (this.#open.size < MAX_REQUESTS) this.#open.set(requestId, seen);
-    else Object.assign(seen, {state: 'failed', error: 'how it ended was not heard'});
+    else Object.assign(seen, {state: 'failed', error: UNHEARD});
   }
 
   /** @param {any} details of webRequest.onResponseStarted or onBeforeRedirect */

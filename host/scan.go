@@ -101,6 +101,8 @@ func readResult(body []byte) (seq int64, a act.Answer, err error) {
 			return json.Unmarshal(value, &a.URL)
 		case "error":
 			return json.Unmarshal(value, &a.Error)
+		case "dialog":
+			return json.Unmarshal(value, &a.Dialog)
 		case "result":
 			a.Result = value
 		}

@@ -181,7 +181,7 @@ func (s *session) tell(ctx context.Context, r *core.Record) (reply, error) {
 
 // came says what became of an action, without a look at the page.
 func came(r *core.Record) reply {
-	return reply{text: outcome(r), failed: r.Local != core.Finished && r.Dialog == nil}
+	return reply{text: outcome(r), failed: r.Local != core.Finished && r.Dialog == nil && !goesOn(r)}
 }
 
 func shown(p *page, lines string) string {
@@ -211,7 +211,12 @@ func (s *session) enter(ctx context.Context, a typeArg) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	if !a.Submit || r.Local != core.Finished {
+	if a.Submit && r.Local != core.Finished {
+		out, err := s.tell(ctx, r)
+		out.text += "\nEnter was not pressed"
+		return out, err
+	}
+	if !a.Submit {
 		return s.tell(ctx, r)
 	}
 	s.settle(ctx, r, settleFirst) // what the text has started may be what Enter takes
@@ -387,28 +392,38 @@ func value(r *core.Record) (reply, error) {
 // dialog answers one, and tells what became of the action that had waited for that. What
 // either has asked the website is put down to the answer, the later of the two.
 func (s *session) dialog(ctx context.Context, a dialogArg) (reply, error) {
-	r, err := s.act(ctx, wire.Act{Verb: "dialog", Accept: &a.Accept, Value: a.PromptText}, nil)
 	waited := s.pending
-	s.pending = nil
-	if err != nil || waited == nil {
-		if err != nil {
-			return reply{}, err
-		}
+	var expect *core.Expect
+	if waited != nil && waited.Expect.Tab != 0 {
+		expect = &core.Expect{Tab: waited.Expect.Tab}
+	}
+	r, err := s.act(ctx, wire.Act{Verb: "dialog", Accept: &a.Accept, Value: a.PromptText}, expect)
+	switch {
+	case err != nil:
+		return reply{}, err
+	case waited == nil:
 		return s.tell(ctx, r)
+	case r.Local != core.Finished:
+		return came(r), nil
 	}
-	now := s.settle(ctx, waited, settleFirst)
-	if now.Dialog != nil {
-		s.pending = now // the next one
-	}
-	out, err := s.tell(ctx, now)
-	if now.Verb == "evaluate" && now.Dialog == nil {
-		out, err = value(now)
-	}
-	if r.Local == core.Finished {
-		r = s.settle(ctx, r, 0)
-	}
+	out, err := s.waited(ctx, s.settle(ctx, waited, settleFirst))
+	r = s.settle(ctx, r, 0)
 	out.text = outcome(r) + "\n" + out.text
 	return out, err
+}
+
+// waited tells what became of an action that had waited for a dialog. One that goes on, or
+// waits for the next, is not looked at: the look would stand in line behind it.
+func (s *session) waited(ctx context.Context, r *core.Record) (reply, error) {
+	s.pending = nil
+	if r.Local == core.Running {
+		s.pending = r
+		return came(r), nil
+	}
+	if r.Verb == "evaluate" {
+		return value(r)
+	}
+	return s.tell(ctx, r)
 }
 
 func (s *session) screenshot(ctx context.Context, a pictureArg) (reply, error) {

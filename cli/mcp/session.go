@@ -167,9 +167,12 @@ func (s *session) act(ctx context.Context, a wire.Act, expect *core.Expect) (*co
 		return nil, err
 	}
 	if p := s.pending; p != nil && a.Verb != "dialog" {
-		// It would stand in line behind what waits for that answer.
-		if now, err := s.cfg.Agents.LookUp(ctx, s.lease, s.capability, p.ID); err == nil && now.Dialog != nil {
+		// It would stand in line behind what waits for an answer.
+		switch now := s.settle(ctx, p, 0); {
+		case now.Dialog != nil:
 			return nil, core.Refuse(core.CodeConflict, asks(now.Dialog), "answer it with browser_handle_dialog")
+		case goesOn(now):
+			return nil, core.Refuse(core.CodeBusy, "not begun: "+outcome(now), "wait for that first")
 		}
 		s.pending = nil
 	}

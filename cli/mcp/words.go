@@ -37,6 +37,8 @@ func outcome(r *core.Record) string {
 		b.WriteString("it took effect on the website")
 	case r.Remote == core.NotApplied:
 		b.WriteString("it did not take effect on the website")
+	case goesOn(r):
+		b.WriteString("not over yet: OUTCOME UNKNOWN so far, it goes on in the page")
 	default:
 		fmt.Fprintf(&b, "OUTCOME UNKNOWN (local: %s, website: %s)", r.Local, r.Remote)
 	}
@@ -50,6 +52,9 @@ func outcome(r *core.Record) string {
 	}
 	return b.String()
 }
+
+// goesOn says whether an action is at work, and nobody has given it up.
+func goesOn(r *core.Record) bool { return r.Local == core.Running && r.Error == nil }
 
 // asks says what a dialog of the page says.
 func asks(d *core.Dialog) string {

@@ -299,7 +299,7 @@ func (d *door) endPages(ctx context.Context, in core.StopPage) *core.Error {
 	}
 	answered := d.Engine.Wait(ctx, in.Slot, pagesWait, func(s *core.State, _ core.Now) bool { return s.Slots[in.Slot].Fence.Answered() })
 	if !answered {
-		return core.Refuse(core.CodeUnavailable, "the browser has not answered yet: it ends the pages when it hears of it, and which those are is not known until then",
+		return core.Refuse(core.CodeUnavailable, "the browser has not answered yet: it has been asked to end the pages, and which those are is not known until it does",
 			"do not wait for it: sessiondock slot stop "+string(in.Slot)+" --now")
 	}
 	// What the fence listed is in the state by now, whoever was told of it before.

@@ -180,6 +180,9 @@ var never = []string{
 	"net::ERR_CERT_COMMON_NAME_INVALID",
 }
 
+// Unheard is the error of a request of whose end the extension was not told.
+const Unheard = "how it ended was not heard"
+
 // failure says for a person what a request without an answer came to.
 func (c SeenCall) failure() string {
 	open := ""
@@ -191,6 +194,9 @@ func (c SeenCall) failure() string {
 		return "failed: " + c.Error // it never reached the site
 	case c.Error == "net::ERR_ABORTED":
 		return "the browser gave up waiting (" + c.Error + ")" + open
+	}
+	if c.Error == Unheard {
+		return c.Error + open
 	}
 	return "no answer came (" + c.Error + ")" + open
 }

@@ -32,31 +32,30 @@ func (e *Engine) tell(actions []*core.Action) {
 			c <- a // buffered, and told once
 		}
 		delete(e.waiting.by, a.Action)
-		delete(e.waiting.dialogs, a.Action)
 	}
 }
 
-// maxDialogs bounds what is remembered of dialogs: one of each action under way, by far.
-const maxDialogs = 1024
-
 // Waits takes the host's word that an action waits for a dialog of its page, or with nil
-// that it does not any more.
+// that it does not any more. Neither comes after the host's last word on it.
 func (e *Engine) Waits(slot core.SlotName, epoch core.Epoch, action core.ActionID, d *core.Dialog) {
-	var a *core.Action
-	e.View(func(s *core.State, _ core.Now) { a = s.Actions[action] })
-	if a == nil || a.Slot != slot || a.Epoch != epoch || a.Host != "" {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	a := e.seen.Actions[action]
+	if a == nil || a.Slot != slot || a.Epoch != epoch || a.Host != "" || a.Over {
 		return
 	}
 	e.waiting.mu.Lock()
-	if d == nil || len(e.waiting.dialogs) >= maxDialogs {
+	if e.waiting.dialogs[action] = d; d == nil {
 		delete(e.waiting.dialogs, action)
-	} else {
-		e.waiting.dialogs[action] = d
 	}
 	e.waiting.mu.Unlock()
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	e.changed(slot)
+}
+
+func (e *Engine) forgetDialog(action core.ActionID) {
+	e.waiting.mu.Lock()
+	defer e.waiting.mu.Unlock()
+	delete(e.waiting.dialogs, action)
 }
 
 // Dialog is what an action waits for in its page, to be told as a result is.
@@ -64,7 +63,6 @@ func (e *Engine) Dialog(a *core.Action) *core.Dialog {
 	e.waiting.mu.Lock()
 	defer e.waiting.mu.Unlock()
 	if a.Host != "" || a.Over || !e.reg.Grants(a.Slot, a.Epoch) {
-		delete(e.waiting.dialogs, a.Action)
 		return nil
 	}
 	return e.waiting.dialogs[a.Action]

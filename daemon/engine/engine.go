@@ -325,6 +325,9 @@ func (e *Engine) show(all []decided) {
 			if a.Over {
 				e.payloads.forget(a.Action) // nothing of it is typed or told any more
 			}
+			if a.Over || a.Host != "" {
+				e.forgetDialog(a.Action)
+			}
 		}
 	}
 	for _, d := range all {

@@ -377,6 +377,8 @@ type Cmd struct {
 	Effect  bool       `json:"effect"` // it can change the page: counted as a step
 	Script  bool       `json:"script"` // it runs the agent's own script in the main world
 	Class   core.Class `json:"class"`
+	// Raw: of a DevTools client, which hears of dialogs by itself.
+	Raw bool `json:"raw,omitempty"`
 	// LeftMs is how long from the receipt the command may still be dispatched.
 	LeftMs int64 `json:"left_ms"`
 }
@@ -391,6 +393,7 @@ type CmdResult struct {
 	URL        string          `json:"url,omitempty"`
 	Result     json.RawMessage `json:"result,omitempty"`
 	Error      *core.Error     `json:"error,omitempty"`
+	Dialog     *core.Dialog    `json:"dialog,omitempty"` // the page shows one: an effect is not dispatched behind it
 }
 
 // CmdWaits says that the page shows a dialog, and that Cmd is answered when that has been

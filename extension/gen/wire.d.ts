@@ -1008,6 +1008,8 @@ export interface Cmd {
   /** it runs the agent's own script in the main world */
   script: boolean;
   class: Class;
+  /** Raw: of a DevTools client, which hears of dialogs by itself. */
+  raw?: boolean;
   /** LeftMs is how long from the receipt the command may still be dispatched. */
   left_ms: number;
 }
@@ -1026,6 +1028,8 @@ export interface CmdResult {
   url?: string;
   result?: unknown;
   error?: Refusal | null;
+  /** the page shows one: an effect is not dispatched behind it */
+  dialog?: Dialog | null;
 }
 
 /**

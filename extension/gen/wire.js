@@ -516,6 +516,7 @@ export const MESSAGES = Object.freeze({
     effect: { kind: 'bool' },
     script: { kind: 'bool' },
     class: { kind: 'string' },
+    raw: { kind: 'bool', optional: true },
     left_ms: { kind: 'int' },
   },
   'cmd.result': {
@@ -526,6 +527,7 @@ export const MESSAGES = Object.freeze({
     url: { kind: 'string', optional: true },
     result: { kind: 'any', optional: true },
     error: { kind: 'object', optional: true, nullable: true, struct: 'Refusal' },
+    dialog: { kind: 'object', optional: true, nullable: true, struct: 'Dialog' },
   },
   'cmd.waits': {
     seq: { kind: 'int' },

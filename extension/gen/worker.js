@@ -512,6 +512,7 @@ var MESSAGES = Object.freeze({
     effect: { kind: "bool" },
     script: { kind: "bool" },
     class: { kind: "string" },
+    raw: { kind: "bool", optional: true },
     left_ms: { kind: "int" }
   },
   "cmd.result": {
@@ -521,7 +522,8 @@ var MESSAGES = Object.freeze({
     observed: { kind: "object", optional: true, nullable: true, struct: "Expect" },
     url: { kind: "string", optional: true },
     result: { kind: "any", optional: true },
-    error: { kind: "object", optional: true, nullable: true, struct: "Refusal" }
+    error: { kind: "object", optional: true, nullable: true, struct: "Refusal" },
+    dialog: { kind: "object", optional: true, nullable: true, struct: "Dialog" }
   },
   "cmd.waits": {
     seq: { kind: "int" },
@@ -1442,6 +1444,395 @@ function summary(events) {
   return { lines: lines.slice(-MAX_LINES), more: Math.max(0, lines.length - MAX_LINES) };
 }
 
+// ledger.js
+var UNHEARD = "how it ended was not heard";
+var SAFE = /* @__PURE__ */ new Set(["GET", "HEAD", "OPTIONS"]);
+var Ledger = class {
+  /** @type {Map<string, Entry>} */
+  #entries = /* @__PURE__ */ new Map();
+  #tick = 0;
+  #wallMs;
+  #changed;
+  /** @param {() => number} wallMs @param {(entry: Entry) => void} changed called at each new rev */
+  constructor(wallMs, changed) {
+    this.#wallMs = wallMs;
+    this.#changed = changed;
+  }
+  /** @param {string} action */
+  get(action) {
+    return this.#entries.get(action);
+  }
+  entries() {
+    return this.#entries.values();
+  }
+  /**
+   * Whether an effect of this action can be recorded. At the bound it is refused: an
+   * entry that gave way would read as "never dispatched" at the next drain.
+   * @param {string} action
+   */
+  room(action) {
+    return this.#entries.has(action) || this.#entries.size < MAX_ACTIONS;
+  }
+  /**
+   * Records an effect, in the turn of its dispatch.
+   * @param {import('./gate.js').Order} order @param {string} document @param {number} watchMs
+   * @returns {Entry}
+   */
+  dispatched(order, document2, watchMs) {
+    let entry = this.#entries.get(order.action);
+    if (!entry) {
+      entry = {
+        action: order.action,
+        epoch: order.epoch,
+        rev: 0,
+        dispatched: 0,
+        open: 0,
+        openInputs: 0,
+        lastTick: 0,
+        input: false,
+        errors: false,
+        adrift: false,
+        asked: false,
+        navigable: true,
+        navigableMs: 0,
+        creating: false,
+        tab: order.tab,
+        document: document2,
+        script: false,
+        how: "open",
+        howRule: "",
+        requests: /* @__PURE__ */ new Map(),
+        more: 0,
+        downloads: /* @__PURE__ */ new Map(),
+        firstMs: this.#wallMs(),
+        restMs: 0,
+        watchMs: watchMs || WATCH_MS,
+        fencedMs: 0
+      };
+      this.#entries.set(order.action, entry);
+    }
+    const input = order.method.startsWith("Input.");
+    entry.dispatched++;
+    entry.open++;
+    entry.lastTick = ++this.#tick;
+    if (input) {
+      entry.input = true;
+      entry.openInputs++;
+    }
+    if (document2 && document2 !== entry.document) {
+      if (entry.input && entry.how !== "barrier" && entry.document) entry.errors = true;
+      entry.document = document2;
+    }
+    entry.tab = order.tab || entry.tab;
+    entry.script ||= order.script;
+    entry.creating = order.kind === "tab_create";
+    entry.navigable = true;
+    entry.navigableMs = 0;
+    entry.how = "open";
+    entry.howRule = "";
+    entry.restMs = 0;
+    this.#touch(entry);
+    return entry;
+  }
+  /**
+   * The promise of an effect is over. "answered" is a result; "refused" an error with
+   * which the page's own side answered; "cut" an error that says only that the
+   * connection to it ended: the command is as open as before.
+   * @param {import('./gate.js').Order} order @param {'answered' | 'refused' | 'cut'} end
+   */
+  settled(order, end) {
+    const entry = this.#entries.get(order.action);
+    if (!entry || entry.open === 0) return;
+    if (order.method.startsWith("Input.") && entry.openInputs > 0) entry.openInputs--;
+    if (end !== "cut") entry.open--;
+    else if (!order.method.startsWith("Input.")) {
+      entry.adrift = true;
+      if (order.script && entry.how === "barrier") this.#rest(entry, "lost", "");
+    }
+    if (end !== "answered") {
+      entry.errors = true;
+      entry.input = true;
+    }
+    if (entry.open === 0 && !entry.input && entry.how !== "ended") this.#rest(entry, "barrier", "answered");
+    this.#touch(entry);
+  }
+  /**
+   * Whether a barrier would come too early: input is not acknowledged, or a command
+   * that is no script of the agent's (a navigation) is not answered.
+   * @param {string} document @param {boolean} current whether it is still in its tab
+   */
+  busy(document2, current) {
+    for (const entry of this.#of(document2)) {
+      if (entry.openInputs > 0 ? current : entry.open > 0 && !entry.input && !entry.script) return true;
+    }
+    return false;
+  }
+  /** Whether a script of an older epoch has run so far that only its promise is open. @param {number} below */
+  waits(below) {
+    for (const { epoch, script, open, how } of this.#entries.values()) {
+      if (epoch < below && script && open > 0 && how === "barrier") return true;
+    }
+    return false;
+  }
+  /** A mark for `barrier`: what is dispatched later is not covered by it. */
+  tick() {
+    return this.#tick;
+  }
+  /**
+   * Our no-op ran in the document. It says nothing of a navigation under way.
+   * @param {string} document @param {number} tick when it was sent
+   */
+  barrier(document2, tick) {
+    for (const entry of this.#of(document2)) {
+      if (entry.lastTick > tick || entry.how === "ended" || entry.how === "barrier") continue;
+      if (entry.adrift || entry.open > 0 && !entry.input && !entry.script) continue;
+      this.#rest(entry, "barrier", "barrier_in_document");
+    }
+  }
+  /** The document in a tab's main frame asked to be replaced. @param {string} document */
+  asked(document2) {
+    for (const entry of this.#of(document2)) if (entry.how === "open") entry.asked = true;
+  }
+  /**
+   * Another document was committed in its place: no barrier can run there any more.
+   * @param {number} tab @param {string} document the former one
+   */
+  replaced(tab, document2) {
+    for (const entry of this.#entries.values()) {
+      if (entry.tab === tab) this.#overtaken(entry);
+      if (!document2 || entry.document !== document2 || entry.how !== "open" || !entry.input) continue;
+      if (entry.asked && entry.open === 0 && !entry.errors) this.#rest(entry, "barrier", "navigated_by_document");
+      else this.#rest(entry, "lost", "");
+    }
+  }
+  /**
+   * A document was committed in its tab. What a page does by itself may come between an
+   * effect and the navigation that it asks for: unless the effect had come to rest, that
+   * one may be yet to begin.
+   * @param {Entry} entry
+   */
+  #overtaken(entry) {
+    const rests = entry.how !== "open" && entry.open === 0;
+    const seen = [...entry.requests.values()].some(({ type }) => type === "main_frame");
+    if (!rests && (seen || entry.open === 0)) entry.navigableMs ||= this.#wallMs() + OVERTAKEN_MS;
+    if (rests || seen) entry.navigable = false;
+  }
+  /**
+   * Whether a navigation of its tab may be its own.
+   * @param {Entry} entry @param {number} wallMs when it began @param {string} method
+   */
+  navigates({ navigable, navigableMs }, wallMs, method) {
+    if (navigable) return navigableMs === 0 || wallMs <= navigableMs;
+    return !SAFE.has(method) && wallMs <= navigableMs;
+  }
+  /** The renderer of these documents was seen to end. @param {Set<string>} documents */
+  ended(documents) {
+    for (const entry of this.#entries.values()) {
+      if (documents.has(entry.document) && entry.how !== "barrier") {
+        entry.open = 0;
+        entry.openInputs = 0;
+        this.#rest(entry, "ended", "");
+      }
+    }
+  }
+  /**
+   * The drain has ended: what it has not brought to rest it has lost.
+   * @param {number} below this epoch
+   */
+  lost(below) {
+    for (const entry of this.#entries.values()) {
+      if (entry.epoch < below && entry.how === "open") this.#rest(entry, "lost", "");
+    }
+  }
+  /** How a document's actions came to rest: the weakest of them. @param {string} document @returns {How} */
+  how(document2) {
+    const found = new Set([...this.#of(document2)].map((entry) => entry.how));
+    for (
+      const how of
+      /** @type {How[]} */
+      ["open", "lost", "ended"]
+    ) if (found.has(how)) return how;
+    return found.size ? "barrier" : "open";
+  }
+  /**
+   * The epochs below this one have ended.
+   * @param {number} epoch @param {number} watchMs
+   */
+  fence(epoch, watchMs) {
+    const now = this.#wallMs();
+    for (const entry of this.#entries.values()) {
+      if (entry.epoch >= epoch) continue;
+      entry.fencedMs ||= now;
+      if (watchMs > 0) entry.watchMs = watchMs;
+    }
+  }
+  /**
+   * The reports that a fence lists: unsettled, or with a script that may still run.
+   * @param {number} below @param {(document: string) => boolean} scripted
+   * @returns {ActionReport[]}
+   */
+  unsettled(below, scripted) {
+    const out = [];
+    for (const entry of this.#entries.values()) {
+      if (entry.epoch < below && (unsettled(entry) || entry.script && scripted(entry.document))) {
+        out.push(report(entry));
+      }
+    }
+    return out;
+  }
+  /** Documents where an action of a lower epoch has not come to rest. @param {number} below */
+  pending(below) {
+    const out = /* @__PURE__ */ new Map();
+    for (const entry of this.#entries.values()) {
+      if (entry.epoch < below && entry.how === "open" && entry.document) out.set(entry.document, entry.tab);
+    }
+    return out;
+  }
+  /** Entries whose requests are still watched, the latest first. @param {number} wallMs */
+  watched(wallMs) {
+    return [...this.#entries.values()].filter((entry) => watched(entry, wallMs)).reverse();
+  }
+  /**
+   * Adds or replaces a request of an entry. At the bound a harmless one gives way to one
+   * that can change something.
+   * @param {Entry} entry @param {RequestReport} request
+   */
+  request(entry, request) {
+    const known = entry.requests.has(request.id);
+    if (!known && entry.requests.size >= MAX_EVIDENCE) {
+      entry.more++;
+      const victim = SAFE.has(request.method) ? void 0 : harmless(entry);
+      if (!victim) return this.#touch(entry);
+      entry.requests.delete(victim);
+    }
+    entry.requests.set(request.id, request);
+    this.#touch(entry);
+  }
+  /** A request that cannot be followed is counted. @param {Entry} entry */
+  beyond(entry) {
+    entry.more++;
+    this.#touch(entry);
+  }
+  /** @param {Entry} entry @param {string} id @param {string} name '' when it has ended */
+  download(entry, id, name) {
+    if (name && entry.downloads.size >= MAX_EVIDENCE && !entry.downloads.has(id)) return this.beyond(entry);
+    if (name) entry.downloads.set(id, name);
+    else if (!entry.downloads.delete(id)) return;
+    this.#touch(entry);
+  }
+  /** A tab came to be by an action that makes one. @param {number} tab */
+  tabMade(tab) {
+    for (const entry of [...this.#entries.values()].reverse()) {
+      if (!entry.creating) continue;
+      entry.creating = false;
+      entry.tab = tab;
+      return true;
+    }
+    return false;
+  }
+  /** @param {string[]} actions */
+  forget(actions) {
+    for (const action of actions) this.#entries.delete(action);
+  }
+  /**
+   * Everything that is not forgotten.
+   * @param {number} [below] only of epochs below this one
+   * @returns {ActionReport[]}
+   */
+  reports(below = Infinity) {
+    return [...this.#entries.values()].filter((entry) => entry.epoch < below).map(report);
+  }
+  /** For storage.session: a worker's restart must not lose what there was to tell. */
+  snapshot() {
+    return [...this.#entries.values()].filter((entry) => !quiet(entry)).map((entry) => ({
+      ...entry,
+      requests: [...entry.requests],
+      downloads: [...entry.downloads]
+    }));
+  }
+  /**
+   * Takes up what a former worker stored. Its promises are gone, so an answer will
+   * never come: only a barrier can show rest. Revs go on far above any it has sent.
+   * @param {unknown} stored
+   */
+  restore(stored) {
+    if (!Array.isArray(stored)) return;
+    for (const item of stored) {
+      if (typeof item?.action !== "string" || this.#entries.has(item.action)) continue;
+      this.#entries.set(item.action, {
+        ...item,
+        rev: item.rev + 1e6,
+        open: 0,
+        openInputs: 0,
+        input: true,
+        errors: item.errors || item.open > 0,
+        adrift: item.adrift === true || item.open > item.openInputs && !item.script,
+        creating: false,
+        lastTick: 0,
+        requests: new Map(item.requests),
+        downloads: new Map(item.downloads)
+      });
+    }
+  }
+  /** @param {string} document */
+  *#of(document2) {
+    if (!document2) return;
+    for (const entry of this.#entries.values()) if (entry.document === document2) yield entry;
+  }
+  /** @param {Entry} entry @param {How} how @param {string} rule */
+  #rest(entry, how, rule) {
+    if (entry.how === how && entry.howRule === rule) return;
+    entry.how = how;
+    entry.howRule = rule;
+    entry.restMs = this.#wallMs();
+    this.#touch(entry);
+  }
+  /** @param {Entry} entry */
+  #touch(entry) {
+    entry.rev++;
+    this.#changed(entry);
+  }
+};
+function unsettled(entry) {
+  if (entry.open > 0 || entry.how === "open" || entry.downloads.size > 0) return true;
+  for (const request of entry.requests.values()) if (request.state === "in_flight") return true;
+  return false;
+}
+function watched(entry, wallMs) {
+  return entry.how === "open" || entry.how === "lost" || wallMs <= entry.restMs + entry.watchMs;
+}
+function harmless(entry) {
+  const safe = [...entry.requests.values()].filter(({ method }) => SAFE.has(method));
+  return (safe.find(({ state }) => state !== "in_flight") ?? safe[0])?.id;
+}
+function quiet({ how, open, requests, more, downloads }) {
+  return how === "barrier" && open === 0 && requests.size === 0 && more === 0 && downloads.size === 0;
+}
+function brief(whole2) {
+  const { downloads, more } = whole2;
+  const requests = whole2.requests ?? [];
+  const one = requests.find(({ method }) => !SAFE.has(method));
+  const left = one ? [{ ...one, id: "left out", url: "", state: "failed", status: 0, error: UNHEARD }] : [];
+  return { ...whole2, requests: left, more: more + requests.length, downloads: (downloads ?? []).slice(0, 1) };
+}
+function report(entry) {
+  return {
+    action: entry.action,
+    epoch: entry.epoch,
+    rev: entry.rev,
+    dispatched: entry.dispatched,
+    open: entry.open,
+    tab: entry.tab,
+    document: entry.document,
+    script: entry.script,
+    how: entry.how,
+    how_rule: entry.howRule,
+    requests: [...entry.requests.values()],
+    more: entry.more,
+    downloads: [...entry.downloads.values()]
+  };
+}
+
 // evidence.js
 function withoutQuery(text) {
   try {
@@ -1581,7 +1972,7 @@ var Evidence = class {
       ended_ms: 0
     };
     if (this.#open.size >= MAX_REQUESTS) {
-      this.#ledger.request(entry, { ...request, state: "failed", error: "how it ended was not heard" });
+      this.#ledger.request(entry, { ...request, state: "failed", error: UNHEARD });
       this.#ledger.beyond(entry);
       return;
     }
@@ -1900,6 +2291,7 @@ var tells = (order, result) => (!order.effect || order.script) && Object.keys(re
 var ELSEWHERE = refuse("policy", "the page left the binding’s origins before the answer came", "navigate back to one that is");
 var NO_TAB = /* @__PURE__ */ new Set(["tabs", "tab_create", "watch"]);
 var OF_A_PAGE = /* @__PURE__ */ new Set(["cdp", "barrier", "document", "console"]);
+var waitsWithPage = ({ kind, method, raw }) => !raw && OF_A_PAGE.has(kind) && method !== "Page.handleJavaScriptDialog";
 var NEEDS_DEBUGGER = /* @__PURE__ */ new Set(["cdp", "console"]);
 var Commands = class {
   /** What is not answered. @type {Set<Order>} */
@@ -1959,11 +2351,12 @@ var Commands = class {
       action: cmd.action,
       seq: cmd.seq,
       effect: cmd.effect,
-      script: cmd.script
+      script: cmd.script,
+      raw: cmd.raw === true
     };
     const fail = (error) => this.#refuse(order, error);
     this.#waiting.add(order);
-    if (this.#sessions.shown(order.tab)) this.#tellWaits(order);
+    if (this.#sessions.shown(order.tab) && !order.effect) this.#tellWaits(order);
     if (order.tab === 0 && !NO_TAB.has(order.kind)) {
       fail(this.#gate.check(order) ?? refuse("not_found", "this lease has no tab", "open one: the verb tabs with op new"));
       return;
@@ -1981,19 +2374,25 @@ var Commands = class {
   }
   /** Tells the host why an order is not answered: what answers a dialog itself is. @param {Order} order */
   #tellWaits(order) {
-    if (!OF_A_PAGE.has(order.kind) || order.method === "Page.handleJavaScriptDialog" || this.#stale(order)) return;
-    const shown2 = this.#sessions.shown(order.tab);
-    const message = { t: "cmd.waits", seq: order.seq };
-    if (shown2) {
-      const tells2 = this.#tabs.allowed(this.#urlOf(order.tab)) && this.#tabs.allowed(shown2.url);
-      const text = (it) => tells2 ? it.slice(0, MAX_DIALOG_TEXT) : "";
-      message.dialog = { kind: shown2.kind.slice(0, MAX_WORD), message: text(shown2.message), default: text(shown2.default) };
-    }
-    this.#answer(order.port, message);
+    if (!waitsWithPage(order) || this.#gate.check(order)) return;
+    const dialog = this.#dialogOf(order.tab);
+    this.#answer(order.port, { t: "cmd.waits", seq: order.seq, ...dialog && { dialog } });
+  }
+  /** What is told of the dialog in a tab: of one beyond the origins, that it is there. @param {number} tab */
+  #dialogOf(tab) {
+    const shown2 = this.#sessions.shown(tab);
+    if (!shown2) return null;
+    const tells2 = this.#tabs.allowed(this.#urlOf(tab)) && this.#tabs.allowed(shown2.url);
+    const text = (it) => tells2 ? it.slice(0, MAX_DIALOG_TEXT) : "";
+    return { kind: shown2.kind.slice(0, MAX_WORD), message: text(shown2.message), default: text(shown2.default) };
   }
   /** @param {Order} order */
   #run(order) {
     const document2 = order.tab ? this.#documents.current(order.tab) : "";
+    if (order.effect && waitsWithPage(order) && this.#sessions.shown(order.tab) && !this.#gate.check(order)) {
+      this.#refuse(order, refuse("conflict", "the page shows a dialog", "answer it"), this.#dialogOf(order.tab));
+      return;
+    }
     const { refused, sent } = this.#gate.dispatch(order);
     if (refused) {
       this.#refuse(order, refused);
@@ -2156,10 +2555,13 @@ var Commands = class {
     if (this.#stale(order)) return;
     this.#answer(order.port, { t: "cmd.result", seq: order.seq, ok: false, dispatched: true, error });
   }
-  /** It was not dispatched. @param {Order} order @param {Refusal} error */
-  #refuse(order, error) {
+  /**
+   * It was not dispatched.
+   * @param {Order} order @param {Refusal} error @param {object | null} [dialog] because of which
+   */
+  #refuse(order, error, dialog = null) {
     this.#waiting.delete(order);
-    this.#answer(order.port, { t: "cmd.result", seq: order.seq, ok: false, dispatched: false, error });
+    this.#answer(order.port, { t: "cmd.result", seq: order.seq, ok: false, dispatched: false, error, ...dialog && { dialog } });
   }
   /**
    * What is observed after a fence, or after a person pressed "Take over", is the
@@ -2871,391 +3273,6 @@ var Grants = class {
     }, ttlMs / 3);
   }
 };
-
-// ledger.js
-var SAFE = /* @__PURE__ */ new Set(["GET", "HEAD", "OPTIONS"]);
-var Ledger = class {
-  /** @type {Map<string, Entry>} */
-  #entries = /* @__PURE__ */ new Map();
-  #tick = 0;
-  #wallMs;
-  #changed;
-  /** @param {() => number} wallMs @param {(entry: Entry) => void} changed called at each new rev */
-  constructor(wallMs, changed) {
-    this.#wallMs = wallMs;
-    this.#changed = changed;
-  }
-  /** @param {string} action */
-  get(action) {
-    return this.#entries.get(action);
-  }
-  entries() {
-    return this.#entries.values();
-  }
-  /**
-   * Whether an effect of this action can be recorded. At the bound it is refused: an
-   * entry that gave way would read as "never dispatched" at the next drain.
-   * @param {string} action
-   */
-  room(action) {
-    return this.#entries.has(action) || this.#entries.size < MAX_ACTIONS;
-  }
-  /**
-   * Records an effect, in the turn of its dispatch.
-   * @param {import('./gate.js').Order} order @param {string} document @param {number} watchMs
-   * @returns {Entry}
-   */
-  dispatched(order, document2, watchMs) {
-    let entry = this.#entries.get(order.action);
-    if (!entry) {
-      entry = {
-        action: order.action,
-        epoch: order.epoch,
-        rev: 0,
-        dispatched: 0,
-        open: 0,
-        openInputs: 0,
-        lastTick: 0,
-        input: false,
-        errors: false,
-        adrift: false,
-        asked: false,
-        navigable: true,
-        navigableMs: 0,
-        creating: false,
-        tab: order.tab,
-        document: document2,
-        script: false,
-        how: "open",
-        howRule: "",
-        requests: /* @__PURE__ */ new Map(),
-        more: 0,
-        downloads: /* @__PURE__ */ new Map(),
-        firstMs: this.#wallMs(),
-        restMs: 0,
-        watchMs: watchMs || WATCH_MS,
-        fencedMs: 0
-      };
-      this.#entries.set(order.action, entry);
-    }
-    const input = order.method.startsWith("Input.");
-    entry.dispatched++;
-    entry.open++;
-    entry.lastTick = ++this.#tick;
-    if (input) {
-      entry.input = true;
-      entry.openInputs++;
-    }
-    if (document2 && document2 !== entry.document) {
-      if (entry.input && entry.how !== "barrier" && entry.document) entry.errors = true;
-      entry.document = document2;
-    }
-    entry.tab = order.tab || entry.tab;
-    entry.script ||= order.script;
-    entry.creating = order.kind === "tab_create";
-    entry.navigable = true;
-    entry.navigableMs = 0;
-    entry.how = "open";
-    entry.howRule = "";
-    entry.restMs = 0;
-    this.#touch(entry);
-    return entry;
-  }
-  /**
-   * The promise of an effect is over. "answered" is a result; "refused" an error with
-   * which the page's own side answered; "cut" an error that says only that the
-   * connection to it ended: the command is as open as before.
-   * @param {import('./gate.js').Order} order @param {'answered' | 'refused' | 'cut'} end
-   */
-  settled(order, end) {
-    const entry = this.#entries.get(order.action);
-    if (!entry || entry.open === 0) return;
-    if (order.method.startsWith("Input.") && entry.openInputs > 0) entry.openInputs--;
-    if (end !== "cut") entry.open--;
-    else if (!order.method.startsWith("Input.")) {
-      entry.adrift = true;
-      if (order.script && entry.how === "barrier") this.#rest(entry, "lost", "");
-    }
-    if (end !== "answered") {
-      entry.errors = true;
-      entry.input = true;
-    }
-    if (entry.open === 0 && !entry.input && entry.how !== "ended") this.#rest(entry, "barrier", "answered");
-    this.#touch(entry);
-  }
-  /**
-   * Whether a barrier would come too early: input is not acknowledged, or a command
-   * that is no script of the agent's (a navigation) is not answered.
-   * @param {string} document @param {boolean} current whether it is still in its tab
-   */
-  busy(document2, current) {
-    for (const entry of this.#of(document2)) {
-      if (entry.openInputs > 0 ? current : entry.open > 0 && !entry.input && !entry.script) return true;
-    }
-    return false;
-  }
-  /** Whether a script of an older epoch has run so far that only its promise is open. @param {number} below */
-  waits(below) {
-    for (const { epoch, script, open, how } of this.#entries.values()) {
-      if (epoch < below && script && open > 0 && how === "barrier") return true;
-    }
-    return false;
-  }
-  /** A mark for `barrier`: what is dispatched later is not covered by it. */
-  tick() {
-    return this.#tick;
-  }
-  /**
-   * Our no-op ran in the document. It says nothing of a navigation under way.
-   * @param {string} document @param {number} tick when it was sent
-   */
-  barrier(document2, tick) {
-    for (const entry of this.#of(document2)) {
-      if (entry.lastTick > tick || entry.how === "ended" || entry.how === "barrier") continue;
-      if (entry.adrift || entry.open > 0 && !entry.input && !entry.script) continue;
-      this.#rest(entry, "barrier", "barrier_in_document");
-    }
-  }
-  /** The document in a tab's main frame asked to be replaced. @param {string} document */
-  asked(document2) {
-    for (const entry of this.#of(document2)) if (entry.how === "open") entry.asked = true;
-  }
-  /**
-   * Another document was committed in its place: no barrier can run there any more.
-   * @param {number} tab @param {string} document the former one
-   */
-  replaced(tab, document2) {
-    for (const entry of this.#entries.values()) {
-      if (entry.tab === tab) this.#overtaken(entry);
-      if (!document2 || entry.document !== document2 || entry.how !== "open" || !entry.input) continue;
-      if (entry.asked && entry.open === 0 && !entry.errors) this.#rest(entry, "barrier", "navigated_by_document");
-      else this.#rest(entry, "lost", "");
-    }
-  }
-  /**
-   * A document was committed in its tab. What a page does by itself may come between an
-   * effect and the navigation that it asks for: unless the effect had come to rest, that
-   * one may be yet to begin.
-   * @param {Entry} entry
-   */
-  #overtaken(entry) {
-    const rests = entry.how !== "open" && entry.open === 0;
-    const seen = [...entry.requests.values()].some(({ type }) => type === "main_frame");
-    if (!rests && (seen || entry.open === 0)) entry.navigableMs ||= this.#wallMs() + OVERTAKEN_MS;
-    if (rests || seen) entry.navigable = false;
-  }
-  /**
-   * Whether a navigation of its tab may be its own.
-   * @param {Entry} entry @param {number} wallMs when it began @param {string} method
-   */
-  navigates({ navigable, navigableMs }, wallMs, method) {
-    if (navigable) return navigableMs === 0 || wallMs <= navigableMs;
-    return !SAFE.has(method) && wallMs <= navigableMs;
-  }
-  /** The renderer of these documents was seen to end. @param {Set<string>} documents */
-  ended(documents) {
-    for (const entry of this.#entries.values()) {
-      if (documents.has(entry.document) && entry.how !== "barrier") {
-        entry.open = 0;
-        entry.openInputs = 0;
-        this.#rest(entry, "ended", "");
-      }
-    }
-  }
-  /**
-   * The drain has ended: what it has not brought to rest it has lost.
-   * @param {number} below this epoch
-   */
-  lost(below) {
-    for (const entry of this.#entries.values()) {
-      if (entry.epoch < below && entry.how === "open") this.#rest(entry, "lost", "");
-    }
-  }
-  /** How a document's actions came to rest: the weakest of them. @param {string} document @returns {How} */
-  how(document2) {
-    const found = new Set([...this.#of(document2)].map((entry) => entry.how));
-    for (
-      const how of
-      /** @type {How[]} */
-      ["open", "lost", "ended"]
-    ) if (found.has(how)) return how;
-    return found.size ? "barrier" : "open";
-  }
-  /**
-   * The epochs below this one have ended.
-   * @param {number} epoch @param {number} watchMs
-   */
-  fence(epoch, watchMs) {
-    const now = this.#wallMs();
-    for (const entry of this.#entries.values()) {
-      if (entry.epoch >= epoch) continue;
-      entry.fencedMs ||= now;
-      if (watchMs > 0) entry.watchMs = watchMs;
-    }
-  }
-  /**
-   * The reports that a fence lists: unsettled, or with a script that may still run.
-   * @param {number} below @param {(document: string) => boolean} scripted
-   * @returns {ActionReport[]}
-   */
-  unsettled(below, scripted) {
-    const out = [];
-    for (const entry of this.#entries.values()) {
-      if (entry.epoch < below && (unsettled(entry) || entry.script && scripted(entry.document))) {
-        out.push(report(entry));
-      }
-    }
-    return out;
-  }
-  /** Documents where an action of a lower epoch has not come to rest. @param {number} below */
-  pending(below) {
-    const out = /* @__PURE__ */ new Map();
-    for (const entry of this.#entries.values()) {
-      if (entry.epoch < below && entry.how === "open" && entry.document) out.set(entry.document, entry.tab);
-    }
-    return out;
-  }
-  /** Entries whose requests are still watched, the latest first. @param {number} wallMs */
-  watched(wallMs) {
-    return [...this.#entries.values()].filter((entry) => watched(entry, wallMs)).reverse();
-  }
-  /**
-   * Adds or replaces a request of an entry. At the bound a harmless one gives way to one
-   * that can change something.
-   * @param {Entry} entry @param {RequestReport} request
-   */
-  request(entry, request) {
-    const known = entry.requests.has(request.id);
-    if (!known && entry.requests.size >= MAX_EVIDENCE) {
-      entry.more++;
-      const victim = SAFE.has(request.method) ? void 0 : harmless(entry);
-      if (!victim) return this.#touch(entry);
-      entry.requests.delete(victim);
-    }
-    entry.requests.set(request.id, request);
-    this.#touch(entry);
-  }
-  /** A request that cannot be followed is counted. @param {Entry} entry */
-  beyond(entry) {
-    entry.more++;
-    this.#touch(entry);
-  }
-  /** @param {Entry} entry @param {string} id @param {string} name '' when it has ended */
-  download(entry, id, name) {
-    if (name && entry.downloads.size >= MAX_EVIDENCE && !entry.downloads.has(id)) return this.beyond(entry);
-    if (name) entry.downloads.set(id, name);
-    else if (!entry.downloads.delete(id)) return;
-    this.#touch(entry);
-  }
-  /** A tab came to be by an action that makes one. @param {number} tab */
-  tabMade(tab) {
-    for (const entry of [...this.#entries.values()].reverse()) {
-      if (!entry.creating) continue;
-      entry.creating = false;
-      entry.tab = tab;
-      return true;
-    }
-    return false;
-  }
-  /** @param {string[]} actions */
-  forget(actions) {
-    for (const action of actions) this.#entries.delete(action);
-  }
-  /**
-   * Everything that is not forgotten.
-   * @param {number} [below] only of epochs below this one
-   * @returns {ActionReport[]}
-   */
-  reports(below = Infinity) {
-    return [...this.#entries.values()].filter((entry) => entry.epoch < below).map(report);
-  }
-  /** For storage.session: a worker's restart must not lose what there was to tell. */
-  snapshot() {
-    return [...this.#entries.values()].filter((entry) => !quiet(entry)).map((entry) => ({
-      ...entry,
-      requests: [...entry.requests],
-      downloads: [...entry.downloads]
-    }));
-  }
-  /**
-   * Takes up what a former worker stored. Its promises are gone, so an answer will
-   * never come: only a barrier can show rest. Revs go on far above any it has sent.
-   * @param {unknown} stored
-   */
-  restore(stored) {
-    if (!Array.isArray(stored)) return;
-    for (const item of stored) {
-      if (typeof item?.action !== "string" || this.#entries.has(item.action)) continue;
-      this.#entries.set(item.action, {
-        ...item,
-        rev: item.rev + 1e6,
-        open: 0,
-        openInputs: 0,
-        input: true,
-        errors: item.errors || item.open > 0,
-        adrift: item.adrift === true || item.open > item.openInputs && !item.script,
-        creating: false,
-        lastTick: 0,
-        requests: new Map(item.requests),
-        downloads: new Map(item.downloads)
-      });
-    }
-  }
-  /** @param {string} document */
-  *#of(document2) {
-    if (!document2) return;
-    for (const entry of this.#entries.values()) if (entry.document === document2) yield entry;
-  }
-  /** @param {Entry} entry @param {How} how @param {string} rule */
-  #rest(entry, how, rule) {
-    if (entry.how === how && entry.howRule === rule) return;
-    entry.how = how;
-    entry.howRule = rule;
-    entry.restMs = this.#wallMs();
-    this.#touch(entry);
-  }
-  /** @param {Entry} entry */
-  #touch(entry) {
-    entry.rev++;
-    this.#changed(entry);
-  }
-};
-function unsettled(entry) {
-  if (entry.open > 0 || entry.how === "open" || entry.downloads.size > 0) return true;
-  for (const request of entry.requests.values()) if (request.state === "in_flight") return true;
-  return false;
-}
-function watched(entry, wallMs) {
-  return entry.how === "open" || entry.how === "lost" || wallMs <= entry.restMs + entry.watchMs;
-}
-function harmless(entry) {
-  const safe = [...entry.requests.values()].filter(({ method }) => SAFE.has(method));
-  return (safe.find(({ state }) => state !== "in_flight") ?? safe[0])?.id;
-}
-function quiet({ how, open, requests, more, downloads }) {
-  return how === "barrier" && open === 0 && requests.size === 0 && more === 0 && downloads.size === 0;
-}
-function brief(whole2) {
-  const { requests, downloads, more } = whole2;
-  return { ...whole2, requests: [], more: more + (requests?.length ?? 0), downloads: (downloads ?? []).slice(0, 1) };
-}
-function report(entry) {
-  return {
-    action: entry.action,
-    epoch: entry.epoch,
-    rev: entry.rev,
-    dispatched: entry.dispatched,
-    open: entry.open,
-    tab: entry.tab,
-    document: entry.document,
-    script: entry.script,
-    how: entry.how,
-    how_rule: entry.howRule,
-    requests: [...entry.requests.values()],
-    more: entry.more,
-    downloads: [...entry.downloads.values()]
-  };
-}
 
 // chunks.js
 var ChunkError = class extends Error {
@@ -4769,7 +4786,7 @@ var Traffic = class {
     };
     list.seen.push(seen);
     if (this.#open.size < MAX_REQUESTS) this.#open.set(requestId, seen);
-    else Object.assign(seen, { state: "failed", error: "how it ended was not heard" });
+    else Object.assign(seen, { state: "failed", error: UNHEARD });
   }
   /** @param {any} details of webRequest.onResponseStarted or onBeforeRedirect */
   answered({ requestId, statusCode, timeStamp }) {

@@ -466,6 +466,28 @@ test('a dialog: what the page leaves waiting is told of it, and what answers it 
   assert.ok(elsewhere);
 });
 
+test('an effect is not put behind a dialog, but for a DevTools client and for what answers it', async () => {
+  const it = await (await rig()).granted();
+  it.fake.emit('debuggerEvent', 1, '', 'Page.javascriptDialogOpening', {type: 'alert', message: 'Late', url: 'https://shop.test/'});
+  it.fake.did.length = 0;
+  const key = {method: 'Input.dispatchKeyEvent', params: {type: 'keyDown', key: 'x'}, effect: true};
+  const n = it.cmd({action: 'A2', ...key});
+  await settle();
+  assert.deepEqual([it.result(n).dispatched, it.result(n).error.code, it.result(n).dialog], [false, 'conflict', {kind: 'alert', message: 'Late', default: ''}]);
+  assert.deepEqual([it.fake.did, it.report('A2'), it.port.of('cmd.waits')], [[], undefined, []]);
+  // What the gate refuses is not told of it.
+  const others = [it.cmd({action: 'A3', ...key, epoch: 9}), it.cmd({action: 'A4', ...key, expect: {tab: 1, document: 'D9'}})];
+  it.cmd({action: 'A5', kind: 'document', method: '', epoch: 9});
+  await settle();
+  assert.deepEqual(others.map((one) => [it.result(one).error.code, it.result(one).dialog]), [['fenced', undefined], ['document_changed', undefined]]);
+  assert.deepEqual(it.port.of('cmd.waits'), []);
+  it.cmd({action: 'A6', ...key, raw: true});
+  it.cmd({action: 'A7', method: 'Page.handleJavaScriptDialog', params: {accept: true}, effect: true});
+  await settle();
+  assert.deepEqual(it.fake.did.map((did) => did[2]), ['Input.dispatchKeyEvent', 'Page.handleJavaScriptDialog']);
+  assert.deepEqual(it.port.of('cmd.waits'), [], 'a client hears of it by itself');
+});
+
 test('of a dialog beyond the origins it is told that it is there', async () => {
   const it = await rig();
   it.up();

@@ -119,7 +119,7 @@ test('an answer beyond the largest message is answered as that, not dropped', ()
   assert.equal(one.link.send({t: 'pull', text: result}), false, 'what cannot be cut down is said not to be sent');
 });
 
-test('a fence is acknowledged however much there is to report: without the requests, which are counted', () => {
+test('a fence is acknowledged however much there is to report: without the requests, which are counted, save that there were some', () => {
   const one = makeLink();
   one.link.start();
   up(one);
@@ -127,7 +127,7 @@ test('a fence is acknowledged however much there is to report: without the reque
   const request = {id: '1', method: 'POST', url, type: 'xmlhttprequest', state: 'in_flight', status: 0, error: '', rule: 'document', after_fence: true, began_ms: 1, ended_ms: 0};
   const action = (i) => ({
     action: `A${i}`, epoch: 2, rev: 1, dispatched: 1, open: 1, tab: 1, document: 'D1', script: false, how: 'lost', how_rule: '',
-    requests: Array(64).fill(request), more: 3, downloads: ['a', 'b'],
+    requests: Array(64).fill(i === 8 ? {...request, method: 'GET'} : request), more: 3, downloads: ['a', 'b'],
   });
   for (const t of ['fenced', 'drained', 'hello']) {
     one.port().heard.length = 0;
@@ -135,7 +135,9 @@ test('a fence is acknowledged however much there is to report: without the reque
     const {actions, nonce} = one.port().last(t) ?? join(one.port().heard);
     assert.equal(nonce, 'n1');
     assert.equal(actions.length, 1200);
-    assert.deepEqual([actions[7].action, actions[7].how, actions[7].requests, actions[7].more, actions[7].downloads], ['A7', 'lost', [], 67, ['a']]);
+    assert.deepEqual([actions[7].action, actions[7].how, actions[7].more, actions[7].downloads], ['A7', 'lost', 67, ['a']]);
+    assert.deepEqual(actions[7].requests.map(({method, state, url}) => [method, state, url]), [['POST', 'failed', '']], 'one that can have changed something');
+    assert.deepEqual(actions[8].requests, []);
   }
   one.port().heard.length = 0;
   one.link.send({t: 'report', action: action(1)});

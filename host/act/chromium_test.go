@@ -197,9 +197,10 @@ func (b *browser) document() (core.Expect, string) {
 	return core.Expect{Tab: 1, Document: core.DocumentID(tree.FrameTree.Frame.LoaderID)}, tree.FrameTree.Frame.URL
 }
 
-// Send implements Port.
+// Waits implements Port.
 func (b *browser) Waits(wire.ActionWaits) {}
 
+// Send implements Port.
 func (b *browser) Send(s *Step) {
 	if !s.Claim() {
 		return

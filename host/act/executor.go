@@ -11,7 +11,7 @@ import (
 )
 
 // MaxRunning is how many actions one host runs at once: one of the lane, and
-// dialog and tabs beside it, with room for those that a fence is ending.
+// dialog beside it, with room for those that a fence is ending.
 const MaxRunning = 16
 
 // Executor runs actions. It remembers the isolated worlds of documents, nothing

@@ -72,6 +72,9 @@ func (r *run) follow(fn string, args map[string]any, end time.Time) (pageReply, 
 		if !follows || !leftDocument(e) {
 			return got, err
 		}
+		if left <= 0 {
+			return got, core.Refuse(core.CodeConflict, "one page after the other came", "look again").With("reason", "not_yet")
+		}
 		r.expect.Document = ""
 		if err := r.pause(50 * time.Millisecond); err != nil {
 			return got, err

@@ -24,7 +24,8 @@ type Done struct {
 	Result [][]byte
 }
 
-// run is one action under way. It is used by one goroutine.
+// run is one action under way. It is used by one goroutine; what the reader of the browser's
+// stream tells it, too, is atomic.
 type run struct {
 	x    *Executor
 	ctx  context.Context
@@ -70,8 +71,9 @@ func (r *run) step(c wire.Cmd) *Step {
 		c.Expect = r.expect
 	}
 	c.LeftMs = max(r.left().Milliseconds(), 0)
+	c.Raw = r.a.Raw
 	s := newStep(c)
-	if !r.a.Raw {
+	if !c.Raw {
 		s.waits = r.waits
 	}
 	if c.Effect {
@@ -90,8 +92,12 @@ func (r *run) waits(d *core.Dialog) {
 		r.x.port.Waits(wire.ActionWaits{Action: r.a.Action, Epoch: r.a.Epoch, Dialog: d})
 	} else if d != nil {
 		r.shown.Store(d)
-		r.stop(core.Refuse(core.CodeConflict, "the page shows "+article(d.Kind)+" and waits for its answer", "answer it: the verb dialog"))
+		r.stop(inTheWay(d))
 	}
+}
+
+func inTheWay(d *core.Dialog) *core.Error {
+	return core.Refuse(core.CodeConflict, "the page shows "+article(d.Kind)+" and waits for its answer", "answer it: the verb dialog")
 }
 
 func article(kind string) string {
@@ -159,6 +165,11 @@ func (r *run) learn(a Answer) {
 func (r *run) stepError(s *Step, a Answer) *core.Error {
 	if a.Error == nil {
 		return core.Refuse(core.CodeInternal, "the extension gave no reason", "see the log of the host")
+	}
+	if d := a.Dialog; d != nil && !a.Dispatched {
+		// An effect is not put behind a dialog that stands there already.
+		r.shown.Store(d)
+		return inTheWay(d)
 	}
 	if !a.Dispatched {
 		return a.Error
@@ -263,7 +274,7 @@ func (r *run) end(result [][]byte, err error) Done {
 		return d
 	}
 	d.Error = secrecy(r.reason(err), typed(r.a.Act))
-	if shown := r.shown.Load(); shown != nil {
+	if shown := r.shown.Load(); shown != nil && d.Steps.Dispatched == 0 {
 		d.Result = jsonResult(map[string]any{"dialog": shown}) // content: in the result, which is not stored
 	}
 	switch {

@@ -26,6 +26,7 @@ type Answer struct {
 	URL        string
 	Result     json.RawMessage
 	Error      *core.Error
+	Dialog     *core.Dialog // why an effect was not dispatched
 }
 
 // Step is one command on its way to the extension. It is either written once, or
