@@ -215,14 +215,14 @@ func (d *delegated) openStart(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	r, err := d.agents.Act(ctx, d.lease.Lease, d.capability(), wire.ActRequest{
-		ID: core.ClientID(client.NewID()), Epoch: &d.lease.Epoch, Act: wire.Act{Verb: "navigate", URL: d.lease.Start},
-	})
+	r, err := d.agents.OpenStart(ctx, d.lease.Lease, d.capability(), d.lease.Epoch, d.lease.Start)
 	switch {
 	case err != nil:
 		d.say("the start page was not opened: %v", err)
+	case r.Local == core.NotDispatched && r.Error != nil:
+		d.say("the start page %s was not opened: %v", d.lease.Start, r.Error)
 	case r.Local != core.Finished:
-		d.say("the start page %s: local %s", d.lease.Start, r.Local)
+		d.say("the start page %s: local %s; look at the page before you act in it, or look it up: sessiondock act %s --look-up %s", d.lease.Start, r.Local, d.lease.Lease, r.ID)
 	}
 	d.renew() // it may have taken long
 }

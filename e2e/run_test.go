@@ -265,3 +265,25 @@ func TestRunGivesAProgramItsBrowser(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 }
+
+// The only tab is elsewhere, where the binding does not go: the start page comes in a tab of
+// its own, and the program finds that.
+func TestTheStartPageComesWithoutATab(t *testing.T) {
+	t.Parallel()
+	openProduct(t)
+	k := openBoundDesk(t, core.BindingSpec{Origins: []string{product.site.Origin()}})
+	must(t, k.Release(k.ctx))
+	k.Lease = nil
+	k.dial()
+	var done bool
+	must(t, k.hand.Pipe().Eval(k.ctx, k.hand.Worker(), `(async () => {
+		const [tab, ...others] = await chrome.tabs.query({});
+		await chrome.tabs.remove(others.map(({id}) => id));
+		await chrome.tabs.update(tab.id, {url: "`+k.site.OriginAt("a.localhost")+`/elsewhere"});
+		for (;;) if ((await chrome.tabs.get(tab.id)).url.includes("elsewhere") && (await chrome.tabs.get(tab.id)).status === "complete") return true;
+	})()`, &done))
+	cmd, out := k.runs(`exec sessiondock act evaluate "location.href"`)
+	if err := cmd.Run(); err != nil || !strings.Contains(out.String(), k.page) || strings.Contains(out.String(), "the start page") {
+		t.Fatalf("%v: %s", err, out)
+	}
+}

@@ -94,10 +94,17 @@ func (s *session) acquire(ctx context.Context, d, wait time.Duration, task strin
 	if l.Start != "" {
 		// A start page that does not open is seen by the next look. What became of it stands
 		// in the record (session_action) until a tool has done something.
-		if r, err := s.act(ctx, wire.Act{Verb: "navigate", URL: l.Start}, nil); err != nil {
+		r, err := s.cfg.Agents.OpenStart(ctx, s.lease, s.capability, s.epoch, l.Start)
+		if err != nil {
 			s.cfg.Log.Info("the start page was not opened", "lease", l.Lease, "err", err)
-		} else if r.Local != core.Finished {
-			s.cfg.Log.Info("the start page", "lease", l.Lease, "local", r.Local)
+			return nil
+		}
+		s.last = r.ID
+		if r.Dialog != nil {
+			s.pending = r
+		}
+		if r.Local != core.Finished {
+			s.cfg.Log.Info("the start page", "lease", l.Lease, "local", r.Local, "err", r.Error)
 		}
 	}
 	return nil

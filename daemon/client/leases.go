@@ -160,6 +160,19 @@ func (c *Client) Act(ctx context.Context, lease core.LeaseID, capability Secret,
 	})
 }
 
+// OpenStart opens the start page of a lease's binding: in the tab in front, or in a new one
+// where the lease has none, because whatever is open in the slot is not within its origins.
+func (c *Client) OpenStart(ctx context.Context, lease core.LeaseID, capability Secret, epoch core.Epoch, page string) (*core.Record, error) {
+	open := func(a wire.Act) (*core.Record, error) {
+		return c.Act(ctx, lease, capability, wire.ActRequest{ID: core.ClientID(NewID()), Epoch: &epoch, Act: a})
+	}
+	r, err := open(wire.Act{Verb: "navigate", URL: page})
+	if err == nil && r.Local == core.NotDispatched && r.Error != nil && r.Error.Code == core.CodeNotFound {
+		return open(wire.Act{Verb: "tabs", Op: "new", URL: page})
+	}
+	return r, err
+}
+
 // LookUp reads the record of one of the lease's own actions by the client's
 // identifier.
 func (c *Client) LookUp(ctx context.Context, lease core.LeaseID, capability Secret, id core.ClientID) (*core.Record, error) {
