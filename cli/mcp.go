@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 
 	"sessiondock.dev/sessiondock/cli/mcp"
@@ -60,7 +59,7 @@ and what became of the last action; session_ask_person waits for the handback.`,
 			if err := a.leaseToServe(c, &cfg, file); err != nil {
 				return err
 			}
-			if err := mcp.Serve(c.Context(), cfg, &sdk.StdioTransport{}); err != nil && c.Context().Err() == nil {
+			if err := mcp.Serve(c.Context(), cfg, mcp.Stdio(os.Stdin, os.Stdout)); err != nil && c.Context().Err() == nil {
 				return core.Refuse(core.CodeUnavailable, "the client's stream ended: "+err.Error(), "")
 			}
 			return nil

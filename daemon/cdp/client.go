@@ -233,7 +233,7 @@ func (c *client) take(body []byte) {
 		m.ID = nil
 		c.fail(m, wire.CDPInvalidRequest, "the message has no id, or one that is no whole number")
 	case m.Method == "" || len(m.Method) > 200:
-		c.fail(m, wire.CDPInvalidRequest, "the message has no method")
+		c.fail(m, wire.CDPInvalidRequest, "the message has no method, or one that is longer than 200 bytes")
 	case m.Params[0] != '{':
 		c.fail(m, wire.CDPInvalidParams, "params must be an object")
 	default:

@@ -110,7 +110,7 @@ func (t *tx) expect(w *Work, in Act) (Expect, *Error) {
 	e.Document = w.Seen[e.Tab]
 	if e.Document == "" {
 		return e, Refuse(CodeDocumentChanged, "no document of this tab has been reported to this agent under this epoch",
-			"look first: snapshot, wait or navigate; or name expect.document")
+			"look first: snapshot, wait or navigate; or name the document (expect.document, --expect-document)")
 	}
 	return e, nil
 }

@@ -378,7 +378,7 @@ func CheckTakeover(slot SlotName, holder Holder, epoch Epoch, ifEpoch *Epoch, fr
 	}
 	if holder.Kind == "human" && !fromPerson {
 		return Refuse(CodeHeld, fmt.Sprintf("slot %s is held by a person already (%s)", slot, holder.Name),
-			"take it from that person with --from-person").With("holder", holder)
+			"if that is you, or to take it from that person, say so: --from-person").With("holder", holder)
 	}
 	return nil
 }

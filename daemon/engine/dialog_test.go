@@ -47,6 +47,10 @@ func TestADialogIsToldAndNotStored(t *testing.T) {
 	if d := r.e.Dialog(now); d != nil {
 		t.Errorf("after the takeover the agent is told %v", d)
 	}
+	r.e.Waits("shop", epoch, a.Action, dialog)
+	if n := r.e.Dialogs(); n != 0 {
+		t.Errorf("%d dialogs of ended actions are remembered", n)
+	}
 	for _, name := range []string{r.path, r.path + "-wal"} {
 		b, err := os.ReadFile(name)
 		if err == nil && bytes.Contains(b, []byte(dialog.Message)) {
