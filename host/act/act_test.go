@@ -765,3 +765,37 @@ func TestDialogs(t *testing.T) {
 		})
 	}
 }
+
+// An effect that the extension does not put behind a dialog: the action is refused, and its
+// result says what is shown; where a part of it had been done before, it is not.
+func TestAnEffectBehindADialog(t *testing.T) {
+	d := &core.Dialog{Kind: "alert", Message: "Late"}
+	behind := Answer{Error: core.Refuse(core.CodeConflict, "the page shows a dialog", "answer it"), Dialog: d}
+	for name, c := range map[string]struct {
+		after int // so many effects are done
+		state string
+	}{"the first": {0, "refused"}, "the second": {1, "halted"}} {
+		t.Run(name, func(t *testing.T) {
+			effects := 0
+			p := &peer{rules: func(cmd wire.Cmd) (Answer, bool) {
+				if cmd.Effect {
+					if effects++; effects > c.after {
+						return behind, true
+					}
+				}
+				return willing(cmd)
+			}}
+			got := execute(t, p, clickSave)
+			if got.State != c.state || got.Steps.Dispatched != c.after || len(p.waits) != 0 {
+				t.Fatalf("%s, %+v, %v; said to wait: %v", got.State, got.Steps, got.Error, p.waits)
+			}
+			result := string(bytes.Join(got.Result, nil))
+			if c.after == 0 && (got.Error.Code != core.CodeConflict || !strings.Contains(got.Error.Hint, "dialog") || result != `{"dialog":{"kind":"alert","message":"Late"}}`) {
+				t.Errorf("%v (%s), result %s", got.Error, got.Error.Hint, result)
+			}
+			if c.after > 0 && (got.Error.Code != core.CodeOutcomeUnknown || result != "") {
+				t.Errorf("%v, result %s", got.Error, result)
+			}
+		})
+	}
+}
