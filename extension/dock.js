@@ -311,9 +311,12 @@ export class Dock {
     this.memory.touch();
     this.people.linkIs('up');
     this.people.tell(this.#helloHold);
-    for (const [document, how] of this.#ends) this.#sendEnd(document, how);
+    // What they leave behind is told first.
+    const ends = [...this.#ends];
     this.#ends.clear();
-    void this.#tellWorkers();
+    void this.#tellWorkers().then(() => {
+      for (const [document, how] of ends) this.#endOf(document, how);
+    });
   }
 
   /**

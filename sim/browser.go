@@ -21,6 +21,8 @@ type browser struct {
 	launch     core.LaunchID
 	generation int64
 	tabs       []*tab
+	shared     []shared
+	workers    int         // made so far
 	documents  []*document // that may still run something
 	worker     *worker     // nil while it sleeps or is dead
 	host       *host       // the native host of the worker's port, nil if there is none
@@ -62,6 +64,12 @@ type work struct {
 	by     *worker
 	tabID  int64
 	wanted string // barrier: the document that was asked for
+}
+
+// shared is a worker that an agent's script has made: it needs no page.
+type shared struct {
+	id  string
+	tag tag
 }
 
 // navigation is on its way to be committed.
@@ -220,6 +228,10 @@ func (b *browser) wake() {
 			b.closeTab(b.tab(num(c, 0)))
 			return val("")
 		},
+		"closeWorker": func(c goja.FunctionCall) goja.Value {
+			b.endShared(str(c, 0))
+			return val("")
+		},
 		"frames":    func(c goja.FunctionCall) goja.Value { return val(b.frames(num(c, 0), true)) },
 		"mainFrame": func(c goja.FunctionCall) goja.Value { return val(b.frames(num(c, 0), false)) },
 		"frameOf":   func(c goja.FunctionCall) goja.Value { return val(b.frameOf(str(c, 0))) },
@@ -309,8 +321,11 @@ func (b *browser) targets() string {
 	out := []string{}
 	for _, t := range b.tabs {
 		if t.attached {
-			out = append(out, fmt.Sprintf(`{"attached":true,"tabId":%d}`, t.id))
+			out = append(out, fmt.Sprintf(`{"type":"page","attached":true,"tabId":%d,"url":%q}`, t.id, page))
 		}
+	}
+	for _, s := range b.shared {
+		out = append(out, fmt.Sprintf(`{"type":"worker","attached":false,"id":%q,"url":"blob:https://shop.test/1"}`, s.id))
 	}
 	return "[" + strings.Join(out, ",") + "]"
 }
@@ -505,6 +520,9 @@ func (b *browser) reacts(d *document, by tag, script bool) {
 	case n < 3:
 	case script && n < 6:
 		d.scripts = append(d.scripts, by)
+		if b.w.one(3) {
+			b.makeShared(by)
+		}
 	case n < 7:
 		b.request(d, "POST", "xmlhttprequest", by)
 	case n < 8 && d.current:
@@ -532,6 +550,7 @@ func (b *browser) navigate(t *tab, g *navigation) {
 // crash ends a renderer. All tabs share one here: whoever asks for one ends them all.
 func (b *browser) crash(asked *tab) {
 	b.w.logf("%s: renderer crashes", b.launch)
+	b.shared = nil
 	for _, d := range b.documents {
 		b.end(d)
 	}
@@ -562,6 +581,17 @@ func (b *browser) end(d *document) {
 	d.queue, d.scripts = nil, nil
 }
 
+// makeShared makes a shared worker. It is alone with its name, also when it has ended.
+func (b *browser) makeShared(by tag) {
+	b.workers++
+	b.shared = append(b.shared, shared{fmt.Sprintf("W%d", b.workers), by})
+}
+
+// endShared ends a shared worker.
+func (b *browser) endShared(id string) {
+	b.shared = slices.DeleteFunc(b.shared, func(s shared) bool { return s.id == id })
+}
+
 // goNowhere ends a tab's navigation that is not committed.
 func (b *browser) goNowhere(t *tab) {
 	if t.going != nil {
@@ -588,6 +618,7 @@ func (b *browser) closeTab(t *tab) {
 // quit ends the browser, with everything in it.
 func (b *browser) quit() {
 	b.w.logf("%s: browser ends", b.launch)
+	b.shared = nil
 	for _, d := range b.documents {
 		b.end(d)
 	}

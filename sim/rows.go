@@ -409,6 +409,10 @@ func happenings() []row {
 		of("a page is free again", 8, documents(func(d *document) bool { return d.busy }), func(w *world, p *place) { p.d.busy = false }),
 		of("a navigation commits", 15, tabsThat(func(t *tab) bool { return t.going != nil }), func(w *world, p *place) { p.b.commit(p.t, page) }),
 		of("a former document ends", 8, documents(func(d *document) bool { return !d.current && len(d.queue) == 0 }), func(w *world, p *place) { p.b.end(p.d) }),
+		of("an agent's script makes a shared worker", 3, documents(func(d *document) bool { return len(d.scripts) > 0 && !d.busy }), func(w *world, p *place) {
+			p.b.makeShared(p.d.scripts[0])
+		}),
+		of("a shared worker ends", 3, browsersThat(func(b *browser) bool { return len(b.shared) > 0 }), func(w *world, b *browser) { b.endShared(b.shared[0].id) }),
 		of("an agent's script posts", 5, documents(func(d *document) bool { return len(d.scripts) > 0 && !d.busy }), func(w *world, p *place) {
 			p.b.request(p.d, "POST", "xmlhttprequest", p.d.scripts[0])
 		}),

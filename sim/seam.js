@@ -75,7 +75,7 @@ globalThis.startWorker = (native) => {
     badge: () => now(''),
     leaveForBlank: () => now(''), // no schedule goes to about:blank
     readConsole: () => now('[]'),
-    closeWorker: () => now(''),
+    closeWorker: (id) => now(native.closeWorker(id)),
     // Of probes, which no schedule asks for (rows.go, never).
     gotoTab: () => now(''),
     readText: () => now(''),

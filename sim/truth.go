@@ -482,6 +482,17 @@ func (t *truth) granted(w *world, s *core.Slot) {
 			w.daemon.state.Links[s.Name].Instance != "" && b.persons > t.handed[s.Name] {
 			w.violated("I14", "%s was granted at epoch %d; its browser knows of a person who took over at %d and handed nothing back", s.Name, s.Epoch, b.persons)
 		}
+		others := func(m tag, where string) {
+			if a := w.disk.actions[m.action]; t.restored && (a == nil || !a.Sent) {
+				return // a copy from before it, and a worker that was killed before it had stored it
+			}
+			if by := t.of(m.action); by != nil && string(by.agent) != s.Holder.Name {
+				w.violated("I8", "%s was granted to %s; code of %s goes on in %s", s.Name, s.Holder.Name, by.agent, where)
+			}
+		}
+		for _, made := range b.shared {
+			others(made.tag, "worker "+made.id)
+		}
 		for _, d := range b.documents {
 			if d.gone {
 				continue
@@ -492,12 +503,7 @@ func (t *truth) granted(w *world, s *core.Slot) {
 				}
 			}
 			for _, m := range d.scripts {
-				if a := w.disk.actions[m.action]; t.restored && (a == nil || !a.Sent) {
-					continue // a copy from before it, and a worker that was killed before it had stored it
-				}
-				if by := t.of(m.action); by != nil && string(by.agent) != s.Holder.Name {
-					w.violated("I8", "%s was granted to %s; code of %s goes on in %s", s.Name, s.Holder.Name, by.agent, d.id)
-				}
+				others(m, d.id)
 			}
 		}
 	}

@@ -5419,9 +5419,11 @@ var Dock = class {
     this.memory.touch();
     this.people.linkIs("up");
     this.people.tell(this.#helloHold);
-    for (const [document2, how] of this.#ends) this.#sendEnd(document2, how);
+    const ends = [...this.#ends];
     this.#ends.clear();
-    void this.#tellWorkers();
+    void this.#tellWorkers().then(() => {
+      for (const [document2, how] of ends) this.#endOf(document2, how);
+    });
   }
   /**
    * Everything up to the answer happens in this one turn: from its end on, nothing
