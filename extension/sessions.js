@@ -28,7 +28,7 @@ import {isNewTab} from './tabs.js';
  * @property {Map<string, Record<string, unknown>>} keys keys that an agent holds
  * @property {Map<string, {target: string, url: string}>} children sessions of its frames in other processes and its workers
  * @property {Shown | null} shown the dialog that its page shows
- * @property {boolean} leaving it is let go when its page shows no dialog any more, unless it is used again
+ * @property {boolean} leaving it is let go when its page shows no dialog any more
  * @property {boolean} everyDocument an agent's script runs in each new document here
  */
 
@@ -154,8 +154,10 @@ export class Sessions {
    * @param {() => void} run @param {(error: Refusal) => void} fail it was not dispatched
    */
   submit(order, needsDebugger, run, fail) {
+    const left = this.#sessions.get(order.tab);
+    // What a former agent has set in its session is not to reach the next.
+    if (left?.leaving) void this.#leave(left);
     const session = this.#sessions.get(order.tab);
-    if (session) session.leaving = false;
     if (session ? session.queue.length === 0 && (session.attached || !needsDebugger) : !needsDebugger) {
       run();
       return;
@@ -382,8 +384,8 @@ export class Sessions {
   }
 
   /**
-   * Detaches from every tab. One whose page shows a dialog is left when that is closed: whoever
-   * attaches later is not told of it, and could neither answer it nor end the page.
+   * Detaches from every tab. One whose page shows a dialog is left when that is closed, or the
+   * next agent comes: who attaches later is not told of it, and cannot end the page for a person.
    */
   async detachAll() {
     for (const session of this.#sessions.values()) session.leaving = true;

@@ -4197,8 +4197,9 @@ var Sessions = class {
    * @param {() => void} run @param {(error: Refusal) => void} fail it was not dispatched
    */
   submit(order, needsDebugger, run, fail) {
+    const left = this.#sessions.get(order.tab);
+    if (left?.leaving) void this.#leave(left);
     const session = this.#sessions.get(order.tab);
-    if (session) session.leaving = false;
     if (session ? session.queue.length === 0 && (session.attached || !needsDebugger) : !needsDebugger) {
       run();
       return;
@@ -4407,8 +4408,8 @@ var Sessions = class {
     return this.#system(tab, "Page.crash", {});
   }
   /**
-   * Detaches from every tab. One whose page shows a dialog is left when that is closed: whoever
-   * attaches later is not told of it, and could neither answer it nor end the page.
+   * Detaches from every tab. One whose page shows a dialog is left when that is closed, or the
+   * next agent comes: who attaches later is not told of it, and cannot end the page for a person.
    */
   async detachAll() {
     for (const session of this.#sessions.values()) session.leaving = true;
