@@ -456,8 +456,9 @@ export class Dock {
   /** What may run an agent's code without a page. */
   async #tellWorkers() {
     if (!this.link.welcomed || !this.documents.everScripted()) return;
-    await this.workers.tell().catch((error) => note('could not list workers', error));
-    this.memory.touch();
+    const more = await this.workers.tell().catch((error) => note('could not list workers', error));
+    // The next life has to tell their ends.
+    if (more) this.memory.store();
   }
 
   /** @param {string} document @param {string} how */

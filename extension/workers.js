@@ -41,13 +41,18 @@ export class Workers {
     return all.filter(({type, url}) => type === 'worker' && MADE.test(url));
   }
 
-  /** Tells of those that are there now, once more of those that were told. */
+  /**
+   * Tells of those that are there now, once more of those that were told.
+   * @returns {Promise<boolean>} whether there are new ones
+   */
   async tell() {
+    const known = this.#told.size;
     for (const {id, url} of await this.#there()) {
       this.#told.add(id);
       this.#found(named(id), withoutQuery(url));
     }
     this.#again();
+    return this.#told.size > known;
   }
 
   /** For storing. */

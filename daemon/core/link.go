@@ -195,7 +195,8 @@ func (t *tx) fenced(in Fenced) *Error {
 	s.Fence.State = "draining"
 	s.Fence.Deadline = t.now.In(DrainMs + DrainGraceMs)
 	s.Pending = nil
-	scripts := slices.DeleteFunc(slices.Clone(s.Scripts), func(d DocNow) bool { return d.Document != "" })
+	// Workers are not in the fence's list: their ends are told.
+	scripts := slices.DeleteFunc(slices.Clone(s.Scripts), func(d DocNow) bool { return d.Document != "" && !d.isWorker() })
 	for _, d := range in.Documents {
 		if d.Why == "agent_script" {
 			d.Agent = t.scriptAgent(s, d.Document)

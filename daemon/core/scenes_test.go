@@ -564,7 +564,6 @@ func TestAWorkerIsListedAsAPageIs(t *testing.T) {
 	}
 	w.must(core.Takeover{Slot: "shop", Surface: "cli", By: "human:cli"})
 	w.must(core.Fenced{Slot: "shop", Nonce: nonce, Epoch: w.slot().Epoch})
-	w.must(found)
 	w.must(core.StopPage{Slot: "shop", By: "human:cli"})
 	w.must(core.DocumentEnded{Slot: "shop", Nonce: nonce, Document: "worker:W1", How: "closed"})
 	if st := core.StatusOf(w.s, w.now, "shop"); len(st.Local.Documents) != 0 {

@@ -5069,13 +5069,18 @@ var Workers = class {
     const all = await this.#browser.debugTargets();
     return all.filter(({ type, url }) => type === "worker" && MADE.test(url));
   }
-  /** Tells of those that are there now, once more of those that were told. */
+  /**
+   * Tells of those that are there now, once more of those that were told.
+   * @returns {Promise<boolean>} whether there are new ones
+   */
   async tell() {
+    const known = this.#told.size;
     for (const { id, url } of await this.#there()) {
       this.#told.add(id);
       this.#found(named(id), withoutQuery(url));
     }
     this.#again();
+    return this.#told.size > known;
   }
   /** For storing. */
   names() {
@@ -5549,8 +5554,8 @@ var Dock = class {
   /** What may run an agent's code without a page. */
   async #tellWorkers() {
     if (!this.link.welcomed || !this.documents.everScripted()) return;
-    await this.workers.tell().catch((error) => note("could not list workers", error));
-    this.memory.touch();
+    const more = await this.workers.tell().catch((error) => note("could not list workers", error));
+    if (more) this.memory.store();
   }
   /** @param {string} document @param {string} how */
   #endOf(document2, how) {
