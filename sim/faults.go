@@ -96,10 +96,10 @@ var plants = []plant{
 		"any fence lets go of a press", false},
 	{"extension/documents.js", "if (!document || this.#scripts.has(document)) return false;", "return false;", "I8",
 		"an agent's script is not noted", false},
-	{"extension/drain.js", "    await Promise.race([over, this.#last()]);\n", "", "I8",
-		"a drain does not look for shared workers", false},
-	// That a page's end looks for them too matters where the page goes after the drain: the
-	// extension's workers.test.js tries it alone.
+	// They are looked for where a page ends and where a drain does; the extension's
+	// workers.test.js tries each alone.
+	{"extension/dock.js", "if (!this.link.welcomed || !this.documents.everScripted()) return;", "return;", "I8",
+		"shared workers are not looked for", false},
 	{"extension/drain.js", "return Array.isArray(result) && result.some((one) => one?.documentId === document);", "return Array.isArray(result);", "I6",
 		"a barrier that ran in another document counts", false},
 	{"extension/commands.js", "if (counted) this.#ledger.dispatched(", "if (false) this.#ledger.dispatched(", "I6",
