@@ -301,3 +301,19 @@ func TestToolsSumUpConsoleAndNetwork(t *testing.T) {
 		t.Errorf("requests of a former page:\n%s", got)
 	}
 }
+
+// A person takes over while an action waits for a dialog: the next tool says who has control,
+// at once, and not that the dialog is to be answered.
+func TestATakeoverWhileADialogWaits(t *testing.T) {
+	t.Parallel()
+	u := openDesk(t, "product", "").tools()
+	u.says("browser_evaluate", args{"function": "confirm('mine?')"}, "not over yet", `"mine?"`)
+	_, err := u.d.Control.Change(u.ctx, u.slot(), client.Takeover, wire.ChangeRequest{By: "test"})
+	must(t, err)
+	begun := time.Now()
+	u.refuses("browser_snapshot", nil, "CONTROL WAS TAKEN AWAY")
+	u.refuses("browser_handle_dialog", args{"accept": true}, "CONTROL WAS TAKEN AWAY")
+	if took := time.Since(begun); took > 4*time.Second {
+		t.Errorf("told after %v", took)
+	}
+}

@@ -151,17 +151,12 @@ export const browser = {
       chrome.debugger.onEvent.removeListener(hears);
     }
   },
-  /**
-   * Ends a shared worker, which does that itself when it is asked to.
-   * @param {string} targetId the browser's name of it
-   */
-  closeWorker: async (targetId) => {
-    await chrome.debugger.attach({targetId}, '1.3');
-    // It cannot be detached from any more when it has gone; nor does one that never rests answer.
-    const late = new Promise((resolve) => setTimeout(resolve, LEAVE_MS));
-    await Promise.race([late, chrome.debugger.sendCommand({targetId}, 'Runtime.evaluate', {expression: 'self.close()'})]);
-    await chrome.debugger.detach({targetId}).catch(() => {});
-  },
+  /** @param {string} targetId the browser's name of a worker */
+  attachWorker: (targetId) => chrome.debugger.attach({targetId}, '1.3'),
+  /** @param {string} targetId */
+  detachWorker: (targetId) => chrome.debugger.detach({targetId}),
+  /** Ends a shared worker, which does that itself when it is asked to. @param {string} targetId */
+  closeWorker: (targetId) => chrome.debugger.sendCommand({targetId}, 'Runtime.evaluate', {expression: 'self.close()'}),
   /** @param {number} tabId @param {string} url */
   gotoTab: (tabId, url) => chrome.tabs.update(tabId, {url}),
   /**

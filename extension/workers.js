@@ -9,7 +9,7 @@
  */
 
 import {withoutQuery} from './evidence.js';
-import {WORKER_LOOK_MS} from './limits.js';
+import {LEAVE_MS, WORKER_LOOK_MS} from './limits.js';
 import {note} from './refusal.js';
 
 const MADE = /^(blob|data):/;
@@ -68,18 +68,22 @@ export class Workers {
 
   /** Ends all that were told. That they have gone is seen, not taken for granted. */
   async end() {
-    await Promise.all(
-      [...this.#told].map(async (id) => {
-        const {epoch} = this.#gate;
-        const {refused, sent} = this.#gate.dispatch({
-          by: 'system', kind: 'worker_close', epoch, port: null, tab: 0, frame: 0, document: '', method: '', params: {target: id},
-          monoMs: Infinity, wallMs: Infinity, action: '', seq: 0, effect: false, script: false,
-        });
-        if (refused) note('a worker was not ended', refused.message);
-        await sent?.catch((error) => note('a worker was not ended', error));
-      }),
-    );
+    await Promise.all([...this.#told].map((id) => this.#close(id).catch((error) => note('a worker was not ended', error))));
     await this.#look();
+  }
+
+  /** The gate decides in the turn in which the worker is told to end. @param {string} id */
+  async #close(id) {
+    await this.#browser.attachWorker(id);
+    const {refused, sent} = this.#gate.dispatch({
+      by: 'system', kind: 'worker_close', epoch: this.#gate.epoch, port: null, tab: 0, frame: 0, document: '', method: '',
+      params: {target: id}, monoMs: Infinity, wallMs: Infinity, action: '', seq: 0, effect: false, script: false,
+    });
+    if (refused) note('a worker was not ended', refused.message);
+    // One that never rests does not answer.
+    const late = new Promise((resolve) => setTimeout(resolve, LEAVE_MS));
+    await Promise.race([late, sent]).catch(() => {}); // its end may cut its answer off
+    await this.#browser.detachWorker(id).catch(() => {}); // of one that has gone there is nothing to leave
   }
 
   #again() {

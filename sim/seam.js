@@ -75,6 +75,8 @@ globalThis.startWorker = (native) => {
     badge: () => now(''),
     leaveForBlank: () => now(''), // no schedule goes to about:blank
     readConsole: () => now('[]'),
+    attachWorker: () => now(''),
+    detachWorker: () => now(''),
     closeWorker: (id) => now(native.closeWorker(id)),
     // Of probes, which no schedule asks for (rows.go, never).
     gotoTab: () => now(''),

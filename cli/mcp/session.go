@@ -174,12 +174,15 @@ func (s *session) act(ctx context.Context, a wire.Act, expect *core.Expect) (*co
 		return nil, err
 	}
 	if p := s.pending; p != nil && a.Verb != "dialog" {
-		// It would stand in line behind what waits for an answer.
-		switch now := s.settle(ctx, p, 0); {
-		case now.Dialog != nil:
-			return nil, core.Refuse(core.CodeConflict, asks(now.Dialog), "answer it with browser_handle_dialog")
-		case goesOn(now):
-			return nil, core.Refuse(core.CodeBusy, "not begun: "+outcome(now), "wait for that first")
+		// It would stand in line behind what waits for an answer. Who has lost control is told
+		// that, by the daemon.
+		if now := s.settle(ctx, p, 0); s.inControl(ctx) {
+			switch {
+			case now.Dialog != nil:
+				return nil, core.Refuse(core.CodeConflict, asks(now.Dialog), "answer it with browser_handle_dialog")
+			case goesOn(now):
+				return nil, core.Refuse(core.CodeBusy, "not begun: "+outcome(now), "wait for that first")
+			}
 		}
 		s.pending = nil
 	}
@@ -199,6 +202,12 @@ func (s *session) act(ctx context.Context, a wire.Act, expect *core.Expect) (*co
 		s.pending = r
 	}
 	return r, nil
+}
+
+// inControl says whether the agent's epoch is in force, as far as the daemon can be asked.
+func (s *session) inControl(ctx context.Context) bool {
+	l, err := s.cfg.Agents.Lease(ctx, s.lease, s.capability)
+	return err == nil && l.State == core.LeaseActive && l.Epoch == s.epoch
 }
 
 // mayHaveBeenAdmitted says whether there may be a record although none came.
@@ -226,7 +235,7 @@ func (s *session) settle(ctx context.Context, r *core.Record, first time.Duratio
 			now.Result = r.Result
 		}
 		r = now
-		if r.Remote != core.InFlight && (r.Local != core.Running || r.Dialog != nil) {
+		if r.Remote != core.InFlight && (r.Local != core.Running || r.Dialog != nil) || !s.inControl(ctx) {
 			return r
 		}
 	}

@@ -428,6 +428,9 @@ func (t *tx) mergeRequest(a *Action, id string, c SeenCall) {
 		e.Kind, e.Status = "answer", c.Status
 	case "failed":
 		e.Kind, e.Text = "failure", c.Error
+		if c.Error == Unheard {
+			e.Kind = "request" // that it failed is not known
+		}
 	}
 	a.evidence(e)
 }

@@ -1308,17 +1308,12 @@ var browser = {
       chrome.debugger.onEvent.removeListener(hears);
     }
   },
-  /**
-   * Ends a shared worker, which does that itself when it is asked to.
-   * @param {string} targetId the browser's name of it
-   */
-  closeWorker: async (targetId) => {
-    await chrome.debugger.attach({ targetId }, "1.3");
-    const late = new Promise((resolve) => setTimeout(resolve, LEAVE_MS));
-    await Promise.race([late, chrome.debugger.sendCommand({ targetId }, "Runtime.evaluate", { expression: "self.close()" })]);
-    await chrome.debugger.detach({ targetId }).catch(() => {
-    });
-  },
+  /** @param {string} targetId the browser's name of a worker */
+  attachWorker: (targetId) => chrome.debugger.attach({ targetId }, "1.3"),
+  /** @param {string} targetId */
+  detachWorker: (targetId) => chrome.debugger.detach({ targetId }),
+  /** Ends a shared worker, which does that itself when it is asked to. @param {string} targetId */
+  closeWorker: (targetId) => chrome.debugger.sendCommand({ targetId }, "Runtime.evaluate", { expression: "self.close()" }),
   /** @param {number} tabId @param {string} url */
   gotoTab: (tabId, url) => chrome.tabs.update(tabId, { url }),
   /**
@@ -5093,31 +5088,35 @@ var Workers = class {
   }
   /** Ends all that were told. That they have gone is seen, not taken for granted. */
   async end() {
-    await Promise.all(
-      [...this.#told].map(async (id) => {
-        const { epoch } = this.#gate;
-        const { refused, sent } = this.#gate.dispatch({
-          by: "system",
-          kind: "worker_close",
-          epoch,
-          port: null,
-          tab: 0,
-          frame: 0,
-          document: "",
-          method: "",
-          params: { target: id },
-          monoMs: Infinity,
-          wallMs: Infinity,
-          action: "",
-          seq: 0,
-          effect: false,
-          script: false
-        });
-        if (refused) note("a worker was not ended", refused.message);
-        await sent?.catch((error) => note("a worker was not ended", error));
-      })
-    );
+    await Promise.all([...this.#told].map((id) => this.#close(id).catch((error) => note("a worker was not ended", error))));
     await this.#look();
+  }
+  /** The gate decides in the turn in which the worker is told to end. @param {string} id */
+  async #close(id) {
+    await this.#browser.attachWorker(id);
+    const { refused, sent } = this.#gate.dispatch({
+      by: "system",
+      kind: "worker_close",
+      epoch: this.#gate.epoch,
+      port: null,
+      tab: 0,
+      frame: 0,
+      document: "",
+      method: "",
+      params: { target: id },
+      monoMs: Infinity,
+      wallMs: Infinity,
+      action: "",
+      seq: 0,
+      effect: false,
+      script: false
+    });
+    if (refused) note("a worker was not ended", refused.message);
+    const late = new Promise((resolve) => setTimeout(resolve, LEAVE_MS));
+    await Promise.race([late, sent]).catch(() => {
+    });
+    await this.#browser.detachWorker(id).catch(() => {
+    });
   }
   #again() {
     if (this.#told.size > 0) this.#looking ??= setTimeout(() => void this.#look(), WORKER_LOOK_MS);

@@ -17,6 +17,7 @@ async function at(targets) {
   it.targets = [...OTHERS, ...targets];
   it.fake.browser.debugTargets = async () => it.targets;
   it.closed = [];
+  it.fake.browser.attachWorker = it.fake.browser.detachWorker = async () => {};
   it.fake.browser.closeWorker = async (id) => void it.closed.push(id);
   it.runs = async () => {
     it.cmd({script: true, effect: true});
@@ -71,7 +72,15 @@ test('stopping pages ends workers, too: through the gate, and only those that we
     it.closed.push(id);
     it.targets = OTHERS;
   };
-  it.daemon('stop.page', {epoch: 3, tabs: []});
+  // A fence that comes while it is attached to: nothing is sent under the epoch that has ended.
+  it.fake.browser.attachWorker = async () => it.dock.gate.raise(4);
+  await it.dock.workers.end();
+  assert.deepEqual(it.closed, ['W1'], 'under the epoch in force at that turn, as the system’s');
+  it.closed.length = 0;
+  it.targets = [...OTHERS, W];
+  it.fake.browser.attachWorker = async () => {};
+  await it.dock.workers.tell();
+  it.daemon('stop.page', {epoch: 4, tabs: []});
   await until('its end', () => it.port.last('document.ended')?.document === 'worker:W1');
   assert.deepEqual(it.closed, ['W1']);
 });
